@@ -1,0 +1,298 @@
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ir/base/dtype.h"
+#include "ir/base/errors.h"
+#include "ir/base/visibility.h"
+#include "ir/scalar/value.h"
+#include "runtime/device.h"
+#include "runtime/io/file.h"
+#include "runtime/random.h"
+#include "runtime/tensor.h"
+
+/// Corrloom: ops in index notation, compiled when they are called.
+///
+///   Library ops = Library::load("examples/conv.loom");
+///   Tensor Y = ops["corr2d"](X, K);
+///
+/// Errors: `CompileError` for the program, `InputError` for what it is called with, `RuntimeError` for the machine,
+/// `InternalError` for our own faults. Every class here is a handle, cheap to copy; all `const` members may be called
+/// from any number of threads at once.
+namespace corrloom {
+
+namespace api {
+class LibraryState;
+class OpCore;
+struct CompiledState;
+}  // namespace api
+
+/// The version of the library, `0.1.0`.
+CORRLOOM_API std::string version();
+
+/// How many threads of the host ops spread over; at first CORRLOOM_NUM_THREADS, else the processors that this process
+/// may use. Never changes a result.
+CORRLOOM_API int thread_count();
+/// Changes it, from 1 to 1024. Throws InputError for another number.
+CORRLOOM_API void set_thread_count(int threads);
+
+/// The value of an attribute: an int, a float or a bool.
+class AttributeValue {
+ public:
+  template <std::integral T>
+  AttributeValue(T value)  // NOLINT(google-explicit-constructor): `{{"stride", 2}}` is the purpose
+      : value_(std::is_same_v<T, bool> ? scalar::Value::boolean(static_cast<bool>(value))
+                                       : scalar::Value::i64(static_cast<std::int64_t>(value))) {}
+  template <std::floating_point T>
+  AttributeValue(T value)  // NOLINT(google-explicit-constructor)
+      : value_(scalar::Value::f64(static_cast<double>(value))) {}
+
+  /// Of dtype bool, i64 or f64.
+  const scalar::Value& value() const { return value_; }
+
+ private:
+  scalar::Value value_;
+};
+using Attributes = std::map<std::string, AttributeValue>;
+
+/// An argument of a call: a tensor, or the value of a scalar parameter.
+class Argument {
+ public:
+  Argument(Tensor tensor)
+      : tensor_(std::move(tensor)) {}  // NOLINT(google-explicit-constructor): `op(X, 0.5f)` is the purpose
+  /// A number takes the parameter's dtype: integers when they fit exactly, floats when rounding them once to a float
+  /// dtype does not overflow.
+  template <class T>
+  requires std::is_arithmetic_v<T> Argument(T value)
+      : scalar_(to_value(value)) {}                  // NOLINT(google-explicit-constructor)
+  Argument(scalar::Value value) : scalar_(value) {}  // NOLINT(google-explicit-constructor)
+
+  bool is_tensor() const { return !scalar_.has_value(); }
+  const Tensor& tensor() const { return tensor_; }
+  const scalar::Value& scalar() const { return *scalar_; }
+
+ private:
+  template <class T>
+  static scalar::Value to_value(T value) {
+    if constexpr (std::is_same_v<T, bool>)
+      return scalar::Value::boolean(value);
+    else if constexpr (std::is_same_v<T, float>)
+      return scalar::Value::f32(value);
+    else if constexpr (std::is_floating_point_v<T>)
+      return scalar::Value::f64(static_cast<double>(value));
+    else if constexpr (std::is_signed_v<T>)
+      return scalar::Value::i64(static_cast<std::int64_t>(value));
+    else
+      return {DType::U64, static_cast<std::uint64_t>(value)};
+  }
+
+  Tensor tensor_;
+  std::optional<scalar::Value> scalar_;
+};
+
+/// What an op is compiled for at one parameter: the type of a tensor, or the value of a scalar.
+class TypeArgument {
+ public:
+  TypeArgument(TensorType type)
+      : type_(std::move(type)) {
+  }  // NOLINT(google-explicit-constructor): `compile({X.type(), K.type()})` is the purpose
+  template <class T>
+  requires std::is_arithmetic_v<T> TypeArgument(T value)
+      : scalar_(Argument(value).scalar()) {}             // NOLINT(google-explicit-constructor)
+  TypeArgument(scalar::Value value) : scalar_(value) {}  // NOLINT(google-explicit-constructor)
+
+  bool is_tensor() const { return !scalar_.has_value(); }
+  const TensorType& type() const { return type_; }
+  const scalar::Value& scalar() const { return *scalar_; }
+
+ private:
+  TensorType type_;
+  std::optional<scalar::Value> scalar_;
+};
+
+/// A parameter as declared. `dims` are as written: `H`, `C // groups`, `3`; a scalar has none.
+struct ParameterInfo {
+  std::string name;
+  bool is_tensor = true;
+  DType dtype = DType::F32;
+  std::vector<std::string> dims;
+  std::optional<scalar::Value> default_value;  ///< of a scalar
+
+  /// `X: f32[H, W]`
+  CORRLOOM_API std::string to_string() const;
+};
+/// An attribute as declared: dtype i64 for `int`, f64 for `float`, bool for `bool`.
+struct AttributeInfo {
+  std::string name;
+  DType dtype = DType::I64;
+  std::optional<scalar::Value> default_value;
+
+  /// `stride: int = 1`
+  CORRLOOM_API std::string to_string() const;
+};
+/// A result as declared; `in` names the input whose storage it takes over.
+struct ResultInfo {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<std::string> dims;
+  std::string in;
+
+  /// `Y: f32[H - P + 1, W - Q + 1]`
+  CORRLOOM_API std::string to_string() const;
+};
+/// What a caller sees of an op.
+struct OpInfo {
+  std::string name;
+  std::string text;   ///< from `op` to the last result, as written
+  std::string place;  ///< `file:line:column`
+  std::vector<AttributeInfo> attributes;
+  std::vector<ParameterInfo> parameters;  ///< tensors and scalars in the order of a call
+  std::vector<ResultInfo> results;
+
+  CORRLOOM_API const ParameterInfo* parameter(const std::string& name) const;
+};
+
+/// The levels of a compiled op that have a text.
+enum class Stage : std::uint8_t { Tensor, Schedule, Loop, Llvm, Asm, Ptx };
+
+/// One launch of a compiled op.
+struct KernelInfo {
+  std::string name;  ///< of its entry in the code
+  std::string op;    ///< the value it computes
+  std::int64_t blocks = 0;
+  int threads = 1;  ///< of a block
+  std::int64_t shared_bytes = 0;
+  double flops = 0;  ///< estimate
+  double bytes = 0;  ///< estimate of what it reads and writes
+};
+
+/// An op compiled for types and a device, or for a target without a device.
+class CORRLOOM_API Compiled {
+ public:
+  /// The text of a level. Throws InputError when the target has no such level. `Llvm` and `Asm` are made when they are
+  /// asked for first.
+  std::string text(Stage stage) const;
+  /// In launch order.
+  const std::vector<KernelInfo>& kernels() const;
+  /// `host`, or the PTX architecture.
+  std::string target() const;
+  /// Nothing when it was compiled for a target without a device.
+  std::optional<Device> device() const;
+  double compile_ms() const;
+  /// Nanoseconds of each step of the compilation, in order.
+  std::vector<std::pair<std::string, std::int64_t>> step_times() const;
+
+  /// Runs on arguments of the types it was compiled for. Throws InputError when they are not.
+  template <class... Arguments>
+  Tensor operator()(const Arguments&... arguments) const {
+    const std::array<Argument, sizeof...(Arguments)> all{Argument(arguments)...};
+    return call_for_one(all);
+  }
+  std::vector<Tensor> call(std::span<const Argument> arguments) const;
+  /// Runs on the caller's outputs, which must be dense and overlap nothing.
+  void run_into(std::span<const Argument> arguments, std::span<const Tensor> outputs) const;
+  void run_into(std::initializer_list<Argument> arguments, std::initializer_list<Tensor> outputs) const {
+    run_into(std::span(arguments.begin(), arguments.size()), std::span(outputs.begin(), outputs.size()));
+  }
+
+  /// For the project's own tools.
+  const std::shared_ptr<const api::CompiledState>& state() const { return state_; }
+  explicit Compiled(std::shared_ptr<const api::CompiledState> state) : state_(std::move(state)) {}
+
+ private:
+  Tensor call_for_one(std::span<const Argument> arguments) const;
+
+  std::shared_ptr<const api::CompiledState> state_;
+};
+
+/// An op of a library with its attributes. Compiled once for each set of types, values that decide ranges, and device;
+/// then cached.
+class CORRLOOM_API Op {
+ public:
+  const std::string& name() const;
+  const OpInfo& info() const;
+
+  /// The op with attributes given; those left out keep the values they have. Throws InputError for an unknown name and
+  /// for a value of another kind.
+  Op with(const Attributes& attributes) const;
+  /// The op on that device: needed where no operand tells it, checked where one does.
+  Op on(Device device) const;
+
+  /// The op's only result. Scalars with a default may be left out at the end. Launched asynchronously where the device
+  /// is. Throws InputError when the arguments do not suit, and for an op with several results.
+  template <class... Arguments>
+  Tensor operator()(const Arguments&... arguments) const {
+    const std::array<Argument, sizeof...(Arguments)> all{Argument(arguments)...};
+    return call_for_one(all);
+  }
+  /// Every result, in the order declared.
+  template <class... Arguments>
+  std::vector<Tensor> all(const Arguments&... arguments) const {
+    const std::array<Argument, sizeof...(Arguments)> all{Argument(arguments)...};
+    return call(all);
+  }
+  std::vector<Tensor> call(std::span<const Argument> arguments) const;
+  /// Runs on the caller's outputs, which must be dense and overlap nothing (but an input that the op declares with
+  /// `in`).
+  void run_into(std::span<const Argument> arguments, std::span<const Tensor> outputs) const;
+  void run_into(std::initializer_list<Argument> arguments, std::initializer_list<Tensor> outputs) const {
+    run_into(std::span(arguments.begin(), arguments.size()), std::span(outputs.begin(), outputs.size()));
+  }
+
+  /// Compiles for one argument a parameter, or for the tensors alone. A scalar that decides a range or a subscript must
+  /// be given. `schedule` is the text of a schedule to use instead of the chosen one. Throws RuntimeError when the
+  /// device is not there.
+  Compiled compile(const std::vector<TypeArgument>& arguments, Device device, const std::string& schedule = {}) const;
+  /// The same for a target, `host` or a PTX architecture such as `sm_90a`; needs no device, and the result cannot be
+  /// called. Throws InputError for an unknown target.
+  Compiled compile_for(const std::vector<TypeArgument>& arguments, const std::string& target,
+                       const std::string& schedule = {}) const;
+
+  /// For the project's own tools.
+  const std::shared_ptr<api::OpCore>& core() const { return core_; }
+  Op(std::shared_ptr<api::OpCore> core, std::optional<Device> device) : core_(std::move(core)), device_(device) {}
+
+ private:
+  Tensor call_for_one(std::span<const Argument> arguments) const;
+
+  std::shared_ptr<api::OpCore> core_;
+  std::optional<Device> device_;
+};
+
+/// Gives the text that an import names, or nothing to let the file system answer. `path` is `std` or a path resolved
+/// against the importing file.
+using ImportReader = std::function<std::optional<std::string>(const std::string& path)>;
+
+/// A checked `.loom` file with everything that it imports.
+class CORRLOOM_API Library {
+ public:
+  /// Throws CompileError with every diagnostic, RuntimeError when the file cannot be read.
+  static Library load(const std::string& path, const ImportReader& imports = {});
+  /// The same for a text; `name` stands for the file in messages, and imports are relative to it.
+  static Library parse(const std::string& text, const std::string& name, const ImportReader& imports = {});
+
+  /// The op of that name. Throws InputError, which names those there are, when there is none.
+  Op operator[](const std::string& name) const;
+  /// The file's own ops, in its order.
+  std::vector<std::string> op_names() const;
+
+ private:
+  explicit Library(std::shared_ptr<api::LibraryState> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<api::LibraryState> state_;
+};
+
+}  // namespace corrloom

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/api/corrloom.h"
+#include "compiler/driver/compile.h"
+#include "compiler/frontend/frontend.h"
+#include "runtime/run.h"
+
+/// What stands behind the handles of `corrloom.h`.
+namespace corrloom::api {
+
+/// A compiled op. Immutable but for the texts that are made on demand.
+struct CompiledState {
+  driver::Compiled result;
+  double compile_ms = 0;
+  std::vector<KernelInfo> kernels;
+  OpInfo info;
+  std::vector<std::string> scalar_names;  ///< of the scalar parameters, in order
+  std::vector<int> runtime_scalars;  ///< for each scalar that the program takes: its number among the scalar parameters
+  std::vector<std::optional<scalar::Value>>
+      fixed_scalars;  ///< by scalar: the value it was compiled for, where that decides something
+  std::optional<Device> device;
+  std::optional<runtime::LoadedProgram> loaded;  ///< with a device
+  std::function<driver::Compiled()> recompile;   ///< the same again, with the texts of the lowest levels
+
+  /// The program's scalars out of all scalars of the call.
+  std::vector<scalar::Value> program_scalars(std::span<const scalar::Value> scalars) const;
+  /// The texts of the lowest levels, made once.
+  const driver::Compiled& with_low_texts() const;
+
+  mutable std::mutex low_texts_mutex;
+  mutable std::optional<driver::Compiled> low_texts;
+};
+using CompiledRef = std::shared_ptr<const CompiledState>;
+
+/// The arguments of a call, told apart. Scalars have their parameters' dtypes; defaults are filled in.
+struct SplitArguments {
+  std::vector<Tensor> tensors;
+  std::vector<scalar::Value> scalars;
+};
+
+/// Sorts the arguments of a call by parameter. Throws InputError, which names op, parameter, found and wanted.
+SplitArguments split_arguments(const OpInfo& info, std::span<const Argument> arguments);
+
+/// An op of a program with values for all of its attributes: its graph, and what was compiled from it.
+class OpCore {
+ public:
+  /// Throws InputError when an attribute without a default is missing.
+  OpCore(frontend::Program program, const frontend::OpSignature& signature,
+         std::map<std::string, scalar::Value> attributes, LibraryState& library);
+
+  const OpInfo& info() const { return info_; }
+  const std::vector<std::string>& tensor_names() const { return tensor_names_; }
+  const std::map<std::string, scalar::Value>& attributes() const { return attributes_; }
+  const frontend::OpSignature& signature() const { return signature_; }
+  LibraryState& library() const { return library_; }
+
+  /// The graph with symbolic dimensions, lowered when it is asked for first. Throws CompileError.
+  std::shared_ptr<const tensor::Graph> graph() const;
+
+  /// The op for those arguments on a device: from the cache, or compiled by exactly one of the threads that ask.
+  CompiledRef compiled_for(const SplitArguments& arguments, Device device) const;
+
+  /// Compiles for types; scalars without a value stay open unless they decide ranges. `device` is empty for a target
+  /// without one.
+  CompiledRef compile(std::span<const TensorType> types, std::span<const std::optional<scalar::Value>> scalars,
+                      const kernel::Target& target, std::optional<Device> device, const std::string& schedule) const;
+  /// One type a tensor and one value a scalar out of the arguments of `Op::compile`.
+  std::pair<std::vector<TensorType>, std::vector<std::optional<scalar::Value>>> split_types(
+      const std::vector<TypeArgument>& arguments) const;
+
+  /// The values of all symbols of `graph()` for a call. Throws InputError for arguments that do not agree with the
+  /// declaration.
+  frontend::SymbolValues bind(std::span<const TensorType> types,
+                              std::span<const std::optional<scalar::Value>> scalars) const;
+
+ private:
+  /// What a compiled op is found by.
+  struct Entry {
+    Device device;
+    std::vector<TensorType> types;
+    std::vector<scalar::Value> deciding;  ///< values of the scalars that decide ranges
+    std::shared_future<CompiledRef> compiled;
+  };
+  using EntryRef = std::shared_ptr<const Entry>;
+
+  /// The graph, and which scalars (by their number) stand in sizes, ranges, subscripts or conditions.
+  struct Lowered {
+    std::shared_ptr<const tensor::Graph> graph;
+    std::vector<int> deciding;
+  };
+  const Lowered& lowered() const;
+  bool matches(const Entry& entry, const SplitArguments& arguments, const std::vector<int>& deciding,
+               Device device) const;
+  EntryRef find(std::size_t hash, const SplitArguments& arguments, const std::vector<int>& deciding,
+                Device device) const;
+  void forget(std::size_t hash, const EntryRef& entry) const;
+
+  frontend::Program program_;
+  const frontend::OpSignature& signature_;
+  std::map<std::string, scalar::Value> attributes_;
+  LibraryState& library_;
+  OpInfo info_;
+  std::vector<std::string> tensor_names_;
+  std::vector<const ParameterInfo*> scalar_parameters_;
+
+  mutable std::mutex lowering_mutex_;
+  mutable std::shared_ptr<const Lowered> lowered_;
+  mutable std::shared_mutex cache_mutex_;
+  mutable std::unordered_map<std::size_t, std::vector<EntryRef>> cache_;
+};
+
+/// A checked program and the ops made from it, which live as long as it does.
+class LibraryState : public std::enable_shared_from_this<LibraryState> {
+ public:
+  explicit LibraryState(frontend::Program program);
+
+  const frontend::Program& program() const { return program_; }
+  /// The op of a name with given attributes (those left out have their defaults). One object for each set of values.
+  /// Throws InputError.
+  std::shared_ptr<OpCore> op(const std::string& name, const std::map<std::string, scalar::Value>& attributes);
+
+ private:
+  frontend::Program program_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::unique_ptr<OpCore>>> ops_;
+};
+
+/// What code for a device is compiled for. Throws RuntimeError when the device is not there.
+kernel::Target target_of(Device device);
+/// The target of a name. Throws InputError, which lists those there are.
+kernel::Target target_named(const std::string& name);
+
+}  // namespace corrloom::api

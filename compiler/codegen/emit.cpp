@@ -1,0 +1,221 @@
+#include "compiler/codegen/emit.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/codegen/buffer_bytes.h"
+#include "compiler/codegen/emit_function.h"
+#include "compiler/codegen/llvm_session.h"
+#include "compiler/codegen/target_description.h"
+#include "ir/base/errors.h"
+
+namespace corrloom::codegen {
+namespace {
+
+bool is_word(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
+  return !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), fits);
+}
+
+void check_sources(std::span<const KernelSource> kernels) {
+  std::set<std::string> entries;
+  for (const KernelSource& kernel : kernels) {
+    CORRLOOM_CHECK(kernel.function != nullptr && kernel.function->stage == loop::Stage::Flat, kernel.entry,
+                   " is not at stage flat");
+    CORRLOOM_CHECK(is_word(kernel.entry), "\"", kernel.entry, "\" cannot be the symbol of a kernel");
+    CORRLOOM_CHECK(entries.insert(kernel.entry).second, "two kernels have the symbol ", kernel.entry);
+    const auto alignment = static_cast<unsigned>(kernel.alignment_bytes);
+    CORRLOOM_CHECK(kernel.alignment_bytes > 0 && (alignment & (alignment - 1)) == 0, kernel.entry,
+                   " states an alignment of ", kernel.alignment_bytes, " bytes");
+  }
+}
+
+void check_limit(const KernelSource& kernel, std::string_view what, std::int64_t needed, std::int64_t granted,
+                 Diagnostics& diagnostics) {
+  if (needed <= granted) return;
+  diagnostics.report(Code::E0301, {}, "kernel `" + kernel.function->name + "` needs too much " + std::string(what))
+      .note("it needs " + std::to_string(needed) + ", the target has " + std::to_string(granted));
+}
+
+void check_limits(const KernelSource& kernel, const kernel::Target& target, const TargetTraits& traits,
+                  Diagnostics& diagnostics) {
+  std::int64_t local = constant_bytes(*kernel.function, loop::Space::Local);
+  const std::int64_t shared = constant_bytes(*kernel.function, loop::Space::Shared);
+  if (traits.runs_threads) {
+    check_limit(kernel, "shared memory (bytes)", shared, target.shared_bytes, diagnostics);
+    check_limit(kernel, "room in a block (threads)", thread_count(*kernel.function), target.max_threads_per_block,
+                diagnostics);
+  } else {
+    local += shared;
+  }
+  check_limit(kernel, "private memory (bytes)", local, traits.private_bytes, diagnostics);
+}
+
+/// What LLVM has under construction. After a fatal error its parts refer to each other in ways that only LLVM's lost
+/// frames knew, so they are left alone.
+struct Session {
+  std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> module;
+  std::string errors;
+
+  void abandon() {
+    (void)module.release();
+    (void)machine.release();
+    (void)context.release();
+  }
+};
+
+void collect_diagnostic(const llvm::DiagnosticInfo* info, void* errors) {
+  if (info->getSeverity() != llvm::DS_Error) return;
+  llvm::raw_string_ostream out(*static_cast<std::string*>(errors));
+  llvm::DiagnosticPrinterRawOStream printer(out);
+  info->print(printer);
+  out << '\n';
+}
+
+void build_module(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description) {
+  session.context->setDiagnosticHandlerCallBack(collect_diagnostic, &session.errors);
+  session.machine = make_target_machine(description);
+  session.module = std::make_unique<llvm::Module>("corrloom", *session.context);
+  session.module->setTargetTriple(session.machine->getTargetTriple());
+  session.module->setDataLayout(session.machine->createDataLayout());
+  for (const KernelSource& kernel : kernels) {
+    const bool is_ptx = description.ptx_version != 0;
+    const Entry entry = is_ptx ? open_ptx_entry(*session.module, kernel) : open_host_entry(*session.module, kernel);
+    emit_function(*session.module, kernel, description.traits, entry);
+  }
+  std::string faults;
+  llvm::raw_string_ostream out(faults);
+  const bool is_broken = llvm::verifyModule(*session.module, &out);
+  CORRLOOM_CHECK(!is_broken, "the emitter wrote LLVM IR that LLVM refuses: ", faults);
+}
+
+std::string generate(Session& session, llvm::Module& module, llvm::CodeGenFileType type, bool breaks_up_arrays) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager passes;
+  if (breaks_up_arrays) passes.add(llvm::createSROAPass());
+  const bool has_none = session.machine->addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true);
+  CORRLOOM_CHECK(!has_none, "LLVM writes no such file for ", module.getTargetTriple().str());
+  passes.run(module);
+  return {bytes.data(), bytes.size()};
+}
+
+bool has_local_buffers(std::span<const KernelSource> kernels) {
+  return std::any_of(kernels.begin(), kernels.end(), [](const KernelSource& kernel) {
+    const auto& buffers = kernel.function->buffers;
+    return std::any_of(buffers.begin(), buffers.end(),
+                       [](const loop::Buffer& buffer) { return buffer.space != loop::Space::Global; });
+  });
+}
+
+EmittedCode compile(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description,
+                    const EmitOptions& options) {
+  EmittedCode code;
+  build_module(session, kernels, description);
+  if (options.want_llvm) {
+    llvm::raw_string_ostream out(code.llvm_ir);
+    session.module->print(out, nullptr);
+  }
+  code.ptx_version = description.ptx_version;
+  const bool is_ptx = description.ptx_version != 0;
+  // Accumulators live in phis; only arrays that a kernel makes for itself are left to be broken up.
+  const bool breaks_up = !is_ptx && has_local_buffers(kernels);
+  if (options.want_assembly && !is_ptx) {
+    const auto copy = llvm::CloneModule(*session.module);
+    code.assembly = generate(session, *copy, llvm::CodeGenFileType::AssemblyFile, breaks_up);
+  }
+  const auto type = is_ptx ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  code.bytes = generate(session, *session.module, type, breaks_up);
+  if (options.want_assembly && is_ptx) code.assembly = code.bytes;
+  return code;
+}
+
+std::string names_of(std::span<const KernelSource> kernels) {
+  std::string names;
+  for (const KernelSource& kernel : kernels) names += (names.empty() ? "" : ", ") + kernel.entry;
+  return names;
+}
+
+}  // namespace
+
+std::optional<TargetDescription> describe(const kernel::Target& target) {
+  return target.kind == kernel::TargetKind::Ptx ? describe_ptx(target) : describe_host(target);
+}
+
+std::optional<EmittedCode> emit(std::span<const KernelSource> kernels, const kernel::Target& target,
+                                const EmitOptions& options, Diagnostics& diagnostics) {
+  check_sources(kernels);
+  const std::optional<TargetDescription> description = describe(target);
+  if (!description) {
+    diagnostics.report(Code::E0302, {}, "no code can be made for `" + target.name + "`")
+        .help("PTX architectures: " + kernel::known_ptx_targets());
+    return std::nullopt;
+  }
+  for (const KernelSource& kernel : kernels) check_limits(kernel, target, description->traits, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+
+  initialise_llvm();
+  EmittedCode code;
+  Session session;
+  const std::optional<std::string> fatal =
+      run_guarded([&] { code = compile(session, kernels, *description, options); });
+  if (fatal) session.abandon();
+  CORRLOOM_CHECK(!fatal && session.errors.empty(), "LLVM cannot compile ", names_of(kernels), " for ", target.name,
+                 ": ", session.errors, fatal.value_or(""));
+  return code;
+}
+
+std::string symbol_name(std::string_view kernel) {
+  std::string symbol = "loom_";
+  for (char c : kernel) symbol += is_word(std::string("_") + c) ? c : '_';
+  return symbol;
+}
+
+std::vector<kernel::Argument> all_arguments(const loop::Function& function) {
+  std::vector<kernel::Argument> arguments;
+  int position = 0;
+  for (const loop::Buffer& buffer : function.buffers) {
+    if (buffer.space != loop::Space::Global) continue;
+    arguments.push_back({kernel::Argument::Kind::Buffer, position++});
+  }
+  for (std::size_t k = 0; k < function.symbols.size(); ++k) {
+    arguments.push_back({kernel::Argument::Kind::Scalar, static_cast<int>(k)});
+  }
+  return arguments;
+}
+
+int thread_count(const loop::Function& function) {
+  std::optional<std::int64_t> threads;
+  std::vector<const loop::Instr*> constants(function.values.size());
+  loop::for_each_block(function.body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) {
+      if (std::holds_alternative<loop::Constant>(instr.kind)) {
+        constants.at(static_cast<std::size_t>(instr.results[0].index)) = &instr;
+      }
+      const auto* loop = std::get_if<loop::For>(&instr.kind);
+      if (loop == nullptr || loop->binding != loop::Binding::Thread) continue;
+      const loop::Instr* extent = constants.at(static_cast<std::size_t>(loop->extent.index));
+      CORRLOOM_CHECK(extent != nullptr, function.name, " has a thread loop without a constant extent");
+      const std::int64_t count = std::get<loop::Constant>(extent->kind).value.as_i64();
+      CORRLOOM_CHECK(count > 0 && !threads, function.name, " has a second thread loop, or one of no threads");
+      threads = count;
+    }
+  });
+  return static_cast<int>(std::min<std::int64_t>(threads.value_or(1), 1 << 30));
+}
+
+}  // namespace corrloom::codegen

@@ -1,0 +1,331 @@
+#include "compiler/codegen/emit_function.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <utility>
+
+#include "compiler/codegen/body.h"
+#include "compiler/codegen/buffer_bytes.h"
+#include "compiler/codegen/emit_memory.h"
+#include "compiler/codegen/emit_primitive.h"
+#include "compiler/codegen/types.h"
+#include "ir/base/errors.h"
+#include "ir/base/match.h"
+
+namespace corrloom::codegen {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using loop::Binding;
+using loop::ValueId;
+
+/// Whole vectors of every target are aligned inside a buffer that the kernel makes.
+constexpr int kOwnAlignment = 64;
+
+bool is_loop_of(const loop::Instr& instr, Binding binding) {
+  const auto* loop = std::get_if<loop::For>(&instr.kind);
+  return loop != nullptr && loop->binding == binding;
+}
+
+bool has_loop_of(const loop::Function& function, Binding binding) {
+  bool found = false;
+  loop::for_each_block(function.body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) found |= is_loop_of(instr, binding);
+  });
+  return found;
+}
+
+/// Some store stands outside the loops of that binding.
+bool stores_outside(const loop::Block& block, Binding binding) {
+  for (const loop::Instr& instr : block.instrs) {
+    if (std::holds_alternative<loop::Store>(instr.kind)) return true;
+    if (const auto* loop = std::get_if<loop::For>(&instr.kind)) {
+      if (loop->binding != binding && stores_outside(loop->body, binding)) return true;
+    }
+    if (const auto* branch = std::get_if<loop::If>(&instr.kind)) {
+      if (stores_outside(branch->then, binding) || stores_outside(branch->otherwise, binding)) return true;
+    }
+  }
+  return false;
+}
+
+class FunctionEmitter {
+ public:
+  FunctionEmitter(llvm::Module& module, const KernelSource& kernel, const TargetTraits& traits, const Entry& entry)
+      : module_(module),
+        context_(module.getContext()),
+        kernel_(kernel),
+        function_(*kernel.function),
+        traits_(traits),
+        entry_(entry),
+        builder_(&entry.function->back()),
+        body_(function_),
+        memory_(builder_, traits, body_, place_buffers()),
+        is_alone_outside_(entry.thread != nullptr && has_loop_of(function_, Binding::Thread)),
+        joins_threads_(is_alone_outside_ && stores_outside(function_.body, Binding::Thread)) {}
+
+  void run() {
+    if (has_loop_of(function_, Binding::Block)) {
+      CORRLOOM_CHECK(!stores_outside(function_.body, Binding::Block), function_.name, " stores beside its blocks");
+      emit(function_.body);
+    } else {
+      Value* is_first = builder_.CreateICmpEQ(entry_.first_block, i64(0));
+      if (entry_.last_block != nullptr) {
+        Value* runs = builder_.CreateICmpSLT(entry_.first_block, entry_.last_block);
+        is_first = builder_.CreateAnd(is_first, runs);
+      }
+      emit_when(is_first, [&] { emit(function_.body); });
+    }
+    builder_.CreateRetVoid();
+  }
+
+ private:
+  llvm::Constant* i64(std::int64_t value) { return constant_i64(context_, value); }
+  BasicBlock* new_block(const char* name) { return BasicBlock::Create(context_, name, entry_.function); }
+
+  // ---- buffers
+
+  std::vector<MemoryEmitter::Place> place_buffers() {
+    std::vector<MemoryEmitter::Place> places;
+    for (std::size_t k = 0; k < function_.buffers.size(); ++k) {
+      const loop::Buffer& buffer = function_.buffers[k];
+      const bool is_global = buffer.space == loop::Space::Global;
+      places.push_back(is_global ? MemoryEmitter::Place{entry_.buffers[k], kernel_.alignment_bytes}
+                                 : MemoryEmitter::Place{make_buffer(buffer), kOwnAlignment});
+    }
+    return places;
+  }
+
+  Value* make_buffer(const loop::Buffer& buffer) {
+    const auto elements = static_cast<std::uint64_t>(constant_bytes(buffer) / byte_size(buffer.dtype));
+    llvm::Type* type = llvm::ArrayType::get(memory_type(context_, {buffer.dtype, 1}), elements);
+    if (buffer.space == loop::Space::Shared && traits_.runs_threads) {
+      auto* shared =
+          new llvm::GlobalVariable(module_, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
+                                   llvm::PoisonValue::get(type), kernel_.entry + "_" + symbol_name(buffer.name),
+                                   nullptr, llvm::GlobalValue::NotThreadLocal, traits_.shared_space);
+      shared->setAlignment(llvm::Align(kOwnAlignment));
+      return shared;
+    }
+    llvm::AllocaInst* local = builder_.CreateAlloca(type);
+    local->setAlignment(llvm::Align(kOwnAlignment));
+    return local;
+  }
+
+  // ---- instructions
+
+  void emit(const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) emit(instr);
+  }
+
+  void emit(const loop::Instr& instr) {
+    match(
+        instr.kind,
+        [&](const loop::Constant& k) { define(instr, constant_of(context_, k.value, type_of(instr).lanes)); },
+        [&](const loop::Symbol& k) { define(instr, symbol(k)); },
+        [&](const loop::Apply& k) { define(instr, apply(k, type_of(instr))); },
+        [&](const loop::Splat& k) { define(instr, in_lanes(body_.value(k.scalar), type_of(instr).lanes)); },
+        [&](const loop::Ramp& k) {
+          if (body_.needs_lanes(instr.results[0])) define(instr, ramp(k, type_of(instr).lanes));
+        },
+        [&](const loop::Shuffle& k) { define(instr, shuffle(k)); },
+        [&](const loop::Load& k) { define(instr, memory_.load(k, type_of(instr))); },
+        [&](const loop::Store& k) { store(k); }, [&](const loop::For& k) { emit_for(instr, k); },
+        [&](const loop::If& k) { emit_if(instr, k); });
+  }
+
+  loop::Type type_of(const loop::Instr& instr) const { return function_.type(instr.results.at(0)); }
+  void define(const loop::Instr& instr, Value* value) { body_.bind(instr.results.at(0), value); }
+
+  Value* symbol(const loop::Symbol& symbol) {
+    Value* value = entry_.symbols.at(static_cast<std::size_t>(symbol.symbol.index));
+    CORRLOOM_CHECK(value != nullptr, function_.name, " uses a symbol that is not among its arguments");
+    return value;
+  }
+
+  Value* in_lanes(Value* value, int lanes) {
+    if (lanes == 1 || value->getType()->isVectorTy()) return value;
+    return builder_.CreateVectorSplat(static_cast<unsigned>(lanes), value);
+  }
+
+  Value* apply(const loop::Apply& apply, loop::Type result) {
+    std::vector<Operand> operands;
+    for (ValueId arg : apply.args) {
+      const loop::Type type = function_.type(arg);
+      operands.push_back({in_lanes(body_.value(arg), result.lanes), {type.dtype, result.lanes}, body_.known(arg)});
+    }
+    return emit_primitive(builder_, traits_, apply.opcode, operands, result);
+  }
+
+  Value* ramp(const loop::Ramp& ramp, int lanes) {
+    std::vector<llvm::Constant*> steps;
+    for (int lane = 0; lane < lanes; ++lane) steps.push_back(i64(ramp.stride * lane));
+    if (lanes == 1) return body_.value(ramp.base);
+    return builder_.CreateAdd(in_lanes(body_.value(ramp.base), lanes), llvm::ConstantVector::get(steps));
+  }
+
+  Value* shuffle(const loop::Shuffle& shuffle) {
+    Value* source = body_.value(shuffle.source);
+    if (!source->getType()->isVectorTy()) return in_lanes(source, static_cast<int>(shuffle.lanes.size()));
+    if (shuffle.lanes.size() == 1) {
+      return builder_.CreateExtractElement(source, static_cast<std::uint64_t>(shuffle.lanes[0]));
+    }
+    return builder_.CreateShuffleVector(source, shuffle.lanes);
+  }
+
+  /// Outside their loop all threads of a block run the same code, and one of them stores for all. The others must not
+  /// overtake it, nor it them.
+  void store(const loop::Store& store) {
+    if (!is_alone_outside_) return memory_.store(store);
+    emit_ptx_barrier(builder_);
+    emit_when(builder_.CreateICmpEQ(entry_.thread, i64(0)), [&] { memory_.store(store); });
+    emit_ptx_barrier(builder_);
+  }
+
+  // ---- control flow
+
+  template <class Write>
+  void emit_when(Value* condition, const Write& write) {
+    BasicBlock* inside = new_block("then");
+    BasicBlock* after = new_block("after");
+    builder_.CreateCondBr(condition, inside, after);
+    builder_.SetInsertPoint(inside);
+    write();
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(after);
+  }
+
+  void emit_for(const loop::Instr& instr, const loop::For& loop) {
+    switch (loop.binding) {
+      case Binding::Block:
+        return emit_blocks(instr, loop);
+      case Binding::Thread:
+        if (entry_.thread != nullptr) return emit_threads(loop);
+        break;
+      case Binding::Serial:
+        break;
+    }
+    emit_loop(instr, loop, i64(0), body_.value(loop.extent));
+  }
+
+  void emit_blocks(const loop::Instr& instr, const loop::For& loop) {
+    Value* extent = body_.value(loop.extent);
+    if (entry_.last_block != nullptr) {
+      Value* last = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, entry_.last_block, extent);
+      return emit_loop(instr, loop, entry_.first_block, last);
+    }
+    body_.bind(loop.variable, entry_.first_block);
+    emit_when(builder_.CreateICmpSLT(entry_.first_block, extent), [&] { emit(loop.body); });
+  }
+
+  /// A block has as many threads as the loop has iterations.
+  void emit_threads(const loop::For& loop) {
+    body_.bind(loop.variable, entry_.thread);
+    const bool was_alone = std::exchange(is_alone_outside_, false);
+    emit(loop.body);
+    is_alone_outside_ = was_alone;
+    if (joins_threads_) emit_ptx_barrier(builder_);
+  }
+
+  ///   before --> body (variable, carried = phi) --> body ... --> after (results = phi)
+  ///      \______________________________________________________/   left out when there is an iteration for sure
+  void emit_loop(const loop::Instr& instr, const loop::For& loop, Value* begin, Value* end) {
+    Value* runs = builder_.CreateICmpSLT(begin, end);
+    BasicBlock* before = builder_.GetInsertBlock();
+    BasicBlock* inside = new_block("loop");
+    BasicBlock* after = new_block("done");
+    const auto* known = llvm::dyn_cast<llvm::ConstantInt>(runs);
+    const bool runs_once = known != nullptr && known->isOne();
+    if (runs_once) {
+      builder_.CreateBr(inside);
+    } else {
+      builder_.CreateCondBr(runs, inside, after);
+    }
+
+    builder_.SetInsertPoint(inside);
+    llvm::PHINode* variable = builder_.CreatePHI(builder_.getInt64Ty(), 2, function_.value(loop.variable).name);
+    variable->addIncoming(begin, before);
+    body_.bind(loop.variable, variable);
+    std::vector<llvm::PHINode*> carried;
+    for (std::size_t k = 0; k < loop.carried.size(); ++k) {
+      Value* init = body_.value(loop.inits.at(k));
+      carried.push_back(builder_.CreatePHI(init->getType(), 2));
+      carried.back()->addIncoming(init, before);
+      body_.bind(loop.carried[k], carried.back());
+    }
+    emit(loop.body);
+
+    BasicBlock* latch = builder_.GetInsertBlock();
+    Value* next = builder_.CreateAdd(variable, i64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
+    variable->addIncoming(next, latch);
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      carried[k]->addIncoming(body_.value(loop.body.yields.at(k)), latch);
+    }
+    llvm::BranchInst* back = builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), inside, after);
+    back->setMetadata(llvm::LLVMContext::MD_loop, never_unrolled());
+
+    builder_.SetInsertPoint(after);
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      llvm::PHINode* result = builder_.CreatePHI(carried[k]->getType(), 2);
+      result->addIncoming(body_.value(loop.body.yields[k]), latch);
+      if (!runs_once) result->addIncoming(body_.value(loop.inits[k]), before);
+      body_.bind(instr.results.at(k), result);
+    }
+  }
+
+  /// Unrolling shares reads across iterations and spills the accumulators; the schedule has unrolled what pays.
+  llvm::MDNode* never_unrolled() {
+    llvm::MDNode* unroll = llvm::MDNode::get(context_, llvm::MDString::get(context_, "llvm.loop.unroll.disable"));
+    llvm::MDNode* properties = llvm::MDNode::getDistinct(context_, {nullptr, unroll});
+    properties->replaceOperandWith(0, properties);
+    return properties;
+  }
+
+  void emit_if(const loop::Instr& instr, const loop::If& branch) {
+    BasicBlock* then = new_block("then");
+    BasicBlock* otherwise = new_block("else");
+    BasicBlock* after = new_block("endif");
+    builder_.CreateCondBr(body_.value(branch.condition), then, otherwise);
+    BasicBlock* then_end = emit_side(branch.then, then, after);
+    BasicBlock* otherwise_end = emit_side(branch.otherwise, otherwise, after);
+    builder_.SetInsertPoint(after);
+    for (std::size_t k = 0; k < instr.results.size(); ++k) {
+      Value* taken = body_.value(branch.then.yields.at(k));
+      llvm::PHINode* result = builder_.CreatePHI(taken->getType(), 2);
+      result->addIncoming(taken, then_end);
+      result->addIncoming(body_.value(branch.otherwise.yields.at(k)), otherwise_end);
+      body_.bind(instr.results[k], result);
+    }
+  }
+
+  /// The block that the side ends in.
+  BasicBlock* emit_side(const loop::Block& side, BasicBlock* start, BasicBlock* after) {
+    builder_.SetInsertPoint(start);
+    emit(side);
+    BasicBlock* end = builder_.GetInsertBlock();
+    builder_.CreateBr(after);
+    return end;
+  }
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const KernelSource& kernel_;
+  const loop::Function& function_;
+  const TargetTraits& traits_;
+  const Entry& entry_;
+  llvm::IRBuilder<> builder_;
+  Body body_;
+  MemoryEmitter memory_;
+  bool is_alone_outside_;  ///< here every thread runs the same, and one may store
+  bool joins_threads_;     ///< what threads wrote is read, or written again, behind their loop
+};
+
+}  // namespace
+
+void emit_function(llvm::Module& module, const KernelSource& kernel, const TargetTraits& traits, const Entry& entry) {
+  FunctionEmitter(module, kernel, traits, entry).run();
+}
+
+}  // namespace corrloom::codegen

@@ -1,0 +1,191 @@
+#include "compiler/codegen/emit_memory.h"
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <algorithm>
+
+#include "compiler/codegen/types.h"
+#include "ir/base/errors.h"
+
+namespace corrloom::codegen {
+
+using llvm::Value;
+using loop::BufferId;
+using loop::ValueId;
+
+Value* MemoryEmitter::load(const loop::Load& load, loop::Type type) {
+  const Access found = access(load.buffer, load.index, load.mask, type);
+  const ValueId scalar = body_.uniform_scalar(found.offset);
+  const bool is_one_element = type.lanes == 1 || (scalar && found.mask == nullptr);
+  Value* loaded = is_one_element ? load_element(found, pointer(load.buffer, scalar), found.mask) : load_lanes(found);
+  return in_lanes(from_memory(builder_, loaded, type.dtype), type.lanes);
+}
+
+void MemoryEmitter::store(const loop::Store& store) {
+  const int lanes = std::max({body_.type(store.index.at(0)).lanes, body_.type(store.value).lanes,
+                              store.mask ? body_.type(store.mask).lanes : 1});
+  const DType dtype = body_.function().buffer(store.buffer).dtype;
+  const Access found = access(store.buffer, store.index, store.mask, {dtype, lanes});
+  Value* value = in_lanes(to_memory(builder_, body_.value(store.value), dtype), lanes);
+  if (lanes == 1) {
+    store_element(found, pointer(store.buffer, found.offset), value, found.mask);
+  } else {
+    store_lanes(found, value);
+  }
+}
+
+MemoryEmitter::Access MemoryEmitter::access(BufferId buffer, const std::vector<ValueId>& index, ValueId mask,
+                                            loop::Type type) {
+  CORRLOOM_CHECK(index.size() == 1, body_.function().name, " has an access with ", index.size(), " indices, not 1");
+  CORRLOOM_CHECK(body_.function().buffer(buffer).dtype == type.dtype, body_.function().name, " accesses ",
+                 body_.function().buffer(buffer).name, " as ", name_of(type.dtype));
+  const scalar::Value* known = mask ? body_.known(mask) : nullptr;
+  const bool is_masked = mask && !(known != nullptr && known->as_bool());
+  return {buffer, index[0], type, is_masked ? in_lanes(body_.value(mask), type.lanes) : nullptr};
+}
+
+bool MemoryEmitter::is_contiguous(const Access& access) const {
+  const loop::Ramp* ramp = body_.as_ramp(access.offset);
+  return ramp != nullptr && ramp->stride == 1;
+}
+
+/// The constant part of an offset is a step of its own, which addressing modes take as a displacement.
+Value* MemoryEmitter::pointer(BufferId buffer, ValueId offset) {
+  llvm::Type* element = memory_type(builder_.getContext(), {body_.function().buffer(buffer).dtype, 1});
+  const Body::Offset split = body_.split_offset(offset);
+  Value* found = places_.at(static_cast<std::size_t>(buffer.index)).pointer;
+  if (split.base) found = builder_.CreateGEP(element, found, body_.value(split.base));
+  if (split.displacement == 0) return found;
+  return builder_.CreateGEP(element, found, constant_i64(builder_.getContext(), split.displacement));
+}
+
+/// The element of lane 0 of a ramp.
+Value* MemoryEmitter::base_pointer(const Access& access) {
+  return pointer(access.buffer, body_.as_ramp(access.offset)->base);
+}
+
+Value* MemoryEmitter::lane_pointer(const Access& access, int lane) {
+  if (const ValueId scalar = body_.uniform_scalar(access.offset)) return pointer(access.buffer, scalar);
+  if (const loop::Ramp* ramp = body_.as_ramp(access.offset)) {
+    Value* step = constant_i64(builder_.getContext(), ramp->stride * lane);
+    return builder_.CreateGEP(element_type(access), base_pointer(access), step);
+  }
+  Value* offset = builder_.CreateExtractElement(body_.value(access.offset), static_cast<std::uint64_t>(lane));
+  Value* base = places_.at(static_cast<std::size_t>(access.buffer.index)).pointer;
+  return builder_.CreateGEP(element_type(access), base, offset);
+}
+
+Value* MemoryEmitter::lane_pointers(const Access& access) {
+  Value* base = places_.at(static_cast<std::size_t>(access.buffer.index)).pointer;
+  return builder_.CreateGEP(element_type(access), base, in_lanes(body_.value(access.offset), access.type.lanes));
+}
+
+/// What the address of the first element is a multiple of.
+unsigned MemoryEmitter::alignment(const Access& access) const {
+  const int element_bytes = byte_size(access.type.dtype);
+  const int zero_bits = std::min(body_.known_zero_bits(body_.as_ramp(access.offset)->base), 6);
+  const int buffer_bytes = places_.at(static_cast<std::size_t>(access.buffer.index)).alignment_bytes;
+  return static_cast<unsigned>(std::max(element_bytes, std::min(buffer_bytes, element_bytes << zero_bits)));
+}
+
+llvm::Type* MemoryEmitter::element_type(const Access& access) const {
+  return memory_type(builder_.getContext(), {access.type.dtype, 1});
+}
+llvm::Type* MemoryEmitter::lanes_type(const Access& access) const {
+  return memory_type(builder_.getContext(), access.type);
+}
+
+Value* MemoryEmitter::in_lanes(Value* value, int lanes) {
+  if (lanes == 1 || value->getType()->isVectorTy()) return value;
+  return builder_.CreateVectorSplat(static_cast<unsigned>(lanes), value);
+}
+
+/// Where the mask is false nothing is touched: a branch around the access.
+Value* MemoryEmitter::load_element(const Access& access, Value* pointer, Value* mask) {
+  const llvm::Align align(static_cast<std::uint64_t>(byte_size(access.type.dtype)));
+  llvm::Type* type = element_type(access);
+  if (mask == nullptr) return builder_.CreateAlignedLoad(type, pointer, align);
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  auto* inside = llvm::BasicBlock::Create(builder_.getContext(), "load", before->getParent());
+  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "loaded", before->getParent());
+  builder_.CreateCondBr(mask, inside, after);
+  builder_.SetInsertPoint(inside);
+  Value* loaded = builder_.CreateAlignedLoad(type, pointer, align);
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+  llvm::PHINode* result = builder_.CreatePHI(type, 2);
+  result->addIncoming(llvm::Constant::getNullValue(type), before);
+  result->addIncoming(loaded, inside);
+  return result;
+}
+
+void MemoryEmitter::store_element(const Access& access, Value* pointer, Value* value, Value* mask) {
+  const llvm::Align align(static_cast<std::uint64_t>(byte_size(access.type.dtype)));
+  if (mask == nullptr) {
+    builder_.CreateAlignedStore(value, pointer, align);
+    return;
+  }
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  auto* inside = llvm::BasicBlock::Create(builder_.getContext(), "store", function);
+  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "stored", function);
+  builder_.CreateCondBr(mask, inside, after);
+  builder_.SetInsertPoint(inside);
+  builder_.CreateAlignedStore(value, pointer, align);
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+}
+
+Value* MemoryEmitter::load_lanes(const Access& access) {
+  const bool is_run = is_contiguous(access);
+  llvm::Type* type = lanes_type(access);
+  if (is_run && access.mask == nullptr) {
+    return builder_.CreateAlignedLoad(type, base_pointer(access), llvm::Align(alignment(access)));
+  }
+  if (!traits_.has_vector_memory) return load_each(access);
+  llvm::Constant* zero = llvm::Constant::getNullValue(type);
+  if (is_run) {
+    return builder_.CreateMaskedLoad(type, base_pointer(access), llvm::Align(alignment(access)), access.mask, zero);
+  }
+  const llvm::Align align(static_cast<std::uint64_t>(byte_size(access.type.dtype)));
+  return builder_.CreateMaskedGather(type, lane_pointers(access), align, access.mask, zero);
+}
+
+Value* MemoryEmitter::load_each(const Access& access) {
+  // Joined only behind the last branch, so that no vector crosses one half undefined.
+  std::vector<Value*> elements;
+  for (int lane = 0; lane < access.type.lanes; ++lane) {
+    const auto position = static_cast<std::uint64_t>(lane);
+    Value* mask = access.mask == nullptr ? nullptr : builder_.CreateExtractElement(access.mask, position);
+    elements.push_back(load_element(access, lane_pointer(access, lane), mask));
+  }
+  Value* loaded = llvm::PoisonValue::get(lanes_type(access));
+  for (std::size_t lane = 0; lane < elements.size(); ++lane) {
+    loaded = builder_.CreateInsertElement(loaded, elements[lane], lane);
+  }
+  return loaded;
+}
+
+void MemoryEmitter::store_lanes(const Access& access, Value* value) {
+  const bool is_run = is_contiguous(access);
+  if (is_run && access.mask == nullptr) {
+    builder_.CreateAlignedStore(value, base_pointer(access), llvm::Align(alignment(access)));
+  } else if (!traits_.has_vector_memory) {
+    store_each(access, value);
+  } else if (is_run) {
+    builder_.CreateMaskedStore(value, base_pointer(access), llvm::Align(alignment(access)), access.mask);
+  } else {
+    const llvm::Align align(static_cast<std::uint64_t>(byte_size(access.type.dtype)));
+    builder_.CreateMaskedScatter(value, lane_pointers(access), align, access.mask);
+  }
+}
+
+void MemoryEmitter::store_each(const Access& access, Value* value) {
+  for (int lane = 0; lane < access.type.lanes; ++lane) {
+    const auto position = static_cast<std::uint64_t>(lane);
+    Value* mask = access.mask == nullptr ? nullptr : builder_.CreateExtractElement(access.mask, position);
+    Value* element = builder_.CreateExtractElement(value, position);
+    store_element(access, lane_pointer(access, lane), element, mask);
+  }
+}
+
+}  // namespace corrloom::codegen

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/codegen/body.h"
+#include "compiler/codegen/target_description.h"
+
+namespace llvm {
+class IRBuilderBase;
+class Type;
+class Value;
+}  // namespace llvm
+
+namespace corrloom::codegen {
+
+/// Writes loads and stores. An access is the cheapest that its offset allows: one element, one element for all lanes, a
+/// run of neighbours, or lanes each for themselves.
+class MemoryEmitter {
+ public:
+  /// A buffer's pointer and what its address is a multiple of.
+  struct Place {
+    llvm::Value* pointer = nullptr;
+    int alignment_bytes = 1;
+  };
+
+  MemoryEmitter(llvm::IRBuilderBase& builder, const TargetTraits& traits, const Body& body, std::vector<Place> places)
+      : builder_(builder), traits_(traits), body_(body), places_(std::move(places)) {}
+
+  /// The loaded register value of that type.
+  llvm::Value* load(const loop::Load& load, loop::Type type);
+  void store(const loop::Store& store);
+
+ private:
+  /// How the lanes of one access find their elements.
+  struct Access {
+    loop::BufferId buffer;
+    loop::ValueId offset;
+    loop::Type type;
+    llvm::Value* mask = nullptr;  ///< null: all lanes
+  };
+
+  Access access(loop::BufferId buffer, const std::vector<loop::ValueId>& index, loop::ValueId mask, loop::Type type);
+  bool is_contiguous(const Access& access) const;
+  llvm::Value* pointer(loop::BufferId buffer, loop::ValueId offset);
+  llvm::Value* lane_pointer(const Access& access, int lane);
+  llvm::Value* lane_pointers(const Access& access);
+  llvm::Value* base_pointer(const Access& access);
+  unsigned alignment(const Access& access) const;
+  llvm::Type* element_type(const Access& access) const;
+  llvm::Type* lanes_type(const Access& access) const;
+
+  llvm::Value* load_element(const Access& access, llvm::Value* pointer, llvm::Value* mask);
+  void store_element(const Access& access, llvm::Value* pointer, llvm::Value* value, llvm::Value* mask);
+  llvm::Value* load_lanes(const Access& access);
+  llvm::Value* load_each(const Access& access);
+  void store_lanes(const Access& access, llvm::Value* value);
+  void store_each(const Access& access, llvm::Value* value);
+  llvm::Value* in_lanes(llvm::Value* value, int lanes);
+
+  llvm::IRBuilderBase& builder_;
+  const TargetTraits& traits_;
+  const Body& body_;
+  std::vector<Place> places_;  ///< by BufferId
+};
+
+}  // namespace corrloom::codegen

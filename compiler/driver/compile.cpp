@@ -1,0 +1,300 @@
+#include "compiler/driver/compile.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "compiler/codegen/emit.h"
+#include "compiler/driver/size_expr.h"
+#include "compiler/passes/choose_schedule.h"
+#include "compiler/passes/lower_to_loops.h"
+#include "compiler/passes/materialise_outputs.h"
+#include "ir/base/errors.h"
+#include "ir/loop/text.h"
+#include "ir/schedule/schedule.h"
+#include "ir/tensor/text.h"
+
+namespace corrloom::driver {
+namespace {
+
+using kernel::CompiledProgram;
+using tensor::TensorId;
+using Clock = std::chrono::steady_clock;
+
+/// Bytes of a value in memory, little-endian.
+void append_value(std::vector<std::byte>& out, const scalar::Value& value) {
+  for (int k = 0; k < byte_size(value.dtype); ++k)
+    out.push_back(static_cast<std::byte>((value.bits >> (8 * k)) & 0xff));
+}
+
+/// Loops a graph describes, as the operations of one execution: nodes times points of the domain.
+double operations_of(const tensor::Op& op) {
+  const auto& compute = std::get<tensor::Compute>(op.kind);
+  const auto count = [](const std::vector<tensor::Axis>& axes) {
+    double points = 1;
+    for (const tensor::Axis& axis : axes) points *= static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
+    return points;
+  };
+  const auto weigh = [](const scalar::Expr& expr) {
+    double operations = 0;
+    scalar::for_each_node(expr, [&](const scalar::Expr& node) {
+      const auto* apply = std::get_if<scalar::Apply>(&node->kind);
+      if (apply != nullptr && is_float(node->dtype)) operations += apply->opcode == scalar::Opcode::Fma ? 2 : 1;
+    });
+    return operations;
+  };
+  const double points = count(compute.axes);
+  double total = points * weigh(compute.body);
+  if (!compute.reduction) return total;
+  for (const tensor::Accumulator& accumulator : compute.reduction->accumulators) {
+    total += points * count(compute.reduction->axes) * weigh(accumulator.step);
+  }
+  return total;
+}
+
+/// Turns what the passes left into the program that the runtime takes.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const tensor::Graph& graph, const std::vector<passes::LoweredKernel>& kernels,
+                 const kernel::Target& target)
+      : graph_(graph), kernels_(kernels), buffer_of_(graph.ops.size(), -1) {
+    program_.op = graph.name;
+    program_.target = target;
+  }
+
+  /// Nothing when a condition cannot be tested at entry, which is reported.
+  std::optional<CompiledProgram> run(Diagnostics& diagnostics) {
+    add_symbols();
+    for (TensorId input : graph_.inputs) add_buffer(input, input, kernel::Buffer::Role::Input, graph_.op(input).name);
+    for (const tensor::Output& output : graph_.outputs) {
+      const int number = add_buffer(output.value, passes::storage_root(graph_, output.value),
+                                    kernel::Buffer::Role::Output, output.name);
+      if (output.storage_of)
+        program_.buffers[static_cast<std::size_t>(number)].storage_of = buffer_of(output.storage_of);
+    }
+    for (std::size_t k = 0; k < graph_.ops.size(); ++k) add_workspace(TensorId{static_cast<std::int32_t>(k)});
+    for (const passes::LoweredKernel& kernel : kernels_) add_kernel(kernel);
+    return add_conditions(diagnostics) ? std::optional(std::move(program_)) : std::nullopt;
+  }
+
+  /// The kernels' sources for the code generator; `program` must outlive the result.
+  static std::vector<codegen::KernelSource> sources(const std::vector<loop::Function>& functions,
+                                                    const CompiledProgram& program) {
+    std::vector<codegen::KernelSource> out;
+    const bool exclusive = std::all_of(program.buffers.begin(), program.buffers.end(),
+                                       [](const kernel::Buffer& buffer) { return buffer.storage_of < 0; });
+    for (std::size_t k = 0; k < functions.size(); ++k) {
+      codegen::KernelSource source;
+      source.function = &functions[k];
+      source.entry = program.kernels[k].name;
+      source.arguments = program.kernels[k].arguments;
+      source.exclusive_buffers = exclusive;
+      out.push_back(std::move(source));
+    }
+    return out;
+  }
+
+ private:
+  int buffer_of(TensorId id) const {
+    return buffer_of_[static_cast<std::size_t>(passes::storage_root(graph_, id).index)];
+  }
+
+  void add_symbols() {
+    for (const tensor::Symbol& symbol : graph_.symbols) {
+      program_.symbols.push_back({symbol.name, symbol.dtype, symbol.kind == tensor::Symbol::Kind::Dimension, -1, -1});
+    }
+  }
+
+  static kernel::SizeExpr size(const scalar::Expr& expr) {
+    std::optional<kernel::SizeExpr> size = to_size(expr);
+    CORRLOOM_CHECK(size.has_value(), "an extent is no size");
+    return *std::move(size);
+  }
+
+  int add_buffer(TensorId shape, TensorId root, kernel::Buffer::Role role, const std::string& name) {
+    kernel::Buffer buffer;
+    buffer.name = name;
+    buffer.role = role;
+    buffer.dtype = graph_.op(shape).dtype;
+    for (const scalar::Expr& extent : graph_.op(shape).extents) buffer.extents.push_back(size(extent));
+    const int number = static_cast<int>(program_.buffers.size());
+    program_.buffers.push_back(std::move(buffer));
+    buffer_of_[static_cast<std::size_t>(root.index)] = number;
+    return number;
+  }
+
+  /// Constants, and computes that are no result.
+  void add_workspace(TensorId id) {
+    const tensor::Op& op = graph_.op(id);
+    const auto* literal = std::get_if<tensor::Literal>(&op.kind);
+    const bool compute = std::holds_alternative<tensor::Compute>(op.kind);
+    if ((literal == nullptr && !compute) || buffer_of_[static_cast<std::size_t>(id.index)] >= 0) return;
+    const int number = add_buffer(id, id, kernel::Buffer::Role::Workspace, op.name);
+    if (literal == nullptr) return;
+    for (const scalar::Value& value : literal->values)
+      append_value(program_.buffers[static_cast<std::size_t>(number)].contents, value);
+  }
+
+  void add_kernel(const passes::LoweredKernel& lowered) {
+    kernel::Kernel kernel;
+    const int number = static_cast<int>(program_.kernels.size());
+    kernel.name = codegen::symbol_name(graph_.name + "." + std::to_string(number));
+    kernel.op = graph_.op(lowered.compute).name;
+    kernel.blocks = kernel::SizeExpr::constant(block_count(lowered.function));
+    kernel.threads = codegen::thread_count(lowered.function);
+    for (TensorId read : lowered.buffers) {
+      const int buffer = buffer_of(read);
+      kernel.arguments.push_back({kernel::Argument::Kind::Buffer, buffer, {}});
+      kernel::Buffer& used = program_.buffers[static_cast<std::size_t>(buffer)];
+      if (used.first_use > number || !used_.contains(buffer)) used.first_use = number;
+      used.last_use = number;
+      used_.insert(buffer);
+      kernel.bytes += bytes_of(used);
+    }
+    for (std::size_t k = 0; k < graph_.symbols.size(); ++k) {
+      kernel.arguments.push_back({kernel::Argument::Kind::Scalar, static_cast<int>(k), {}});
+    }
+    kernel.flops = operations_of(graph_.op(lowered.compute));
+    program_.kernels.push_back(std::move(kernel));
+  }
+
+  static double bytes_of(const kernel::Buffer& buffer) {
+    double bytes = byte_size(buffer.dtype);
+    for (const kernel::SizeExpr& extent : buffer.extents)
+      bytes *= static_cast<double>(extent.as_constant().value_or(1));
+    return bytes;
+  }
+
+  /// The extent of the function's block loop, which lowering made a constant.
+  static std::int64_t block_count(const loop::Function& function) {
+    for (const loop::Instr& instr : function.body.instrs) {
+      const auto* loop = std::get_if<loop::For>(&instr.kind);
+      if (loop == nullptr || loop->binding != loop::Binding::Block) continue;
+      for (const loop::Instr& definition : function.body.instrs) {
+        const auto* constant = std::get_if<loop::Constant>(&definition.kind);
+        if (constant != nullptr && definition.results[0] == loop->extent) return constant->value.as_i64();
+      }
+    }
+    CORRLOOM_CHECK(false, "function ", function.name, " has no block loop of constant extent");
+    return 0;
+  }
+
+  bool add_conditions(Diagnostics& diagnostics) {
+    const std::size_t before = diagnostics.entries().size();
+    for (const tensor::Condition& condition : graph_.conditions) {
+      std::optional<kernel::SizeExpr> holds = to_size(condition.holds);
+      if (!holds) {
+        diagnostics.report(Code::E0255, condition.span, "this condition cannot be tested before the op runs",
+                           "not integer arithmetic over dimensions and i64 arguments");
+        continue;
+      }
+      program_.entry_checks.push_back(
+          {*std::move(holds), render({Code::E0250, condition.title, condition.span, {}, {}})});
+    }
+    return diagnostics.entries().size() == before;
+  }
+
+  const tensor::Graph& graph_;
+  const std::vector<passes::LoweredKernel>& kernels_;
+  std::vector<int> buffer_of_;  ///< of each root value
+  std::set<int> used_;
+  CompiledProgram program_;
+};
+
+/// Reports the reads whose subscripts only the run can judge: kernels do not report failed checks yet.
+void refuse_runtime_checks(const tensor::Graph& graph, Diagnostics& diagnostics) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> reported;
+  for (const tensor::Op& op : graph.ops) {
+    tensor::for_each_expr(op, [&](const scalar::Expr& expr) {
+      scalar::for_each_node(expr, [&](const scalar::Expr& node) {
+        const scalar::Read* read = scalar::as_read(node);
+        if (read == nullptr || read->check != scalar::ReadCheck::Runtime ||
+            !reported.insert({read->span.begin, read->span.end}).second)
+          return;
+        diagnostics
+            .report(Code::E0290, read->span, "not supported yet: a subscript that only the values of a tensor decide")
+            .help("a `pad`, or an `if` around the read that bounds the subscript, settles it at compile time");
+      });
+    });
+  }
+}
+
+std::optional<schedule::Schedule> scheduled(const tensor::Graph& graph, const CompileOptions& options,
+                                            passes::PassContext& ctx) {
+  if (!options.schedule) {
+    schedule::Schedule chosen = passes::choose_schedule(graph, ctx);
+    Diagnostics faults;
+    if (!schedule::check(chosen, graph, faults))
+      throw InternalError("the chosen schedule is not legal\n" + faults.render() + schedule::print(chosen) +
+                          tensor::print(graph));
+    return chosen;
+  }
+  std::optional<schedule::Schedule> given = schedule::parse(options.schedule, ctx.diagnostics);
+  if (!given || !schedule::check(*given, graph, ctx.diagnostics)) return std::nullopt;
+  return given;
+}
+
+/// Calls `run` and notes how long it took.
+template <class Run>
+auto timed(Compiled& compiled, const std::string& name, const Run& run) {
+  const Clock::time_point start = Clock::now();
+  auto result = run();
+  compiled.times.emplace_back(name, Clock::now() - start);
+  return result;
+}
+
+}  // namespace
+
+std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& options, Diagnostics& diagnostics) {
+  Compiled out;
+  passes::PassContext ctx;
+  ctx.target = options.target;
+  ctx.bindings = options.bindings;
+  passes::Observer observer = options.observer;
+  observer.timed = [&](std::string_view pass, std::chrono::nanoseconds time) {
+    out.times.emplace_back(pass, time);
+    if (options.observer.timed) options.observer.timed(pass, time);
+  };
+  const auto failed = [&] {
+    if (!ctx.diagnostics.has_errors()) return false;
+    for (const Diagnostic& entry : ctx.diagnostics.entries())
+      diagnostics.report(entry.code, entry.span, entry.title, entry.label).notes = entry.notes;
+    return true;
+  };
+
+  passes::require_verified(graph, "lowering the source");
+  graph = passes::run_tensor_passes(std::move(graph), ctx, observer);
+  if (!ctx.diagnostics.has_errors()) refuse_runtime_checks(graph, ctx.diagnostics);
+  if (failed()) return std::nullopt;
+  out.tensor_text = tensor::print(graph);
+
+  const std::optional<schedule::Schedule> schedule =
+      timed(out, "choose_schedule", [&] { return scheduled(graph, options, ctx); });
+  if (failed() || !schedule) return std::nullopt;
+  out.schedule_text = schedule::print(*schedule);
+
+  const std::vector<passes::LoweredKernel> kernels =
+      timed(out, "lower_to_loops", [&] { return passes::lower_to_loops(graph, *schedule, ctx); });
+  std::vector<loop::Function> functions;
+  for (const passes::LoweredKernel& kernel : kernels) {
+    passes::require_verified(kernel.function, "lower_to_loops");
+    functions.push_back(passes::run_loop_passes(kernel.function, ctx, observer));
+    out.loop_text += loop::print(functions.back());
+  }
+
+  std::optional<CompiledProgram> program = ProgramBuilder(graph, kernels, options.target).run(diagnostics);
+  if (!program) return std::nullopt;
+  const codegen::EmitOptions emit_options{options.keep_llvm, options.keep_assembly};
+  std::optional<codegen::EmittedCode> code = timed(out, "emit", [&] {
+    return codegen::emit(ProgramBuilder::sources(functions, *program), options.target, emit_options, diagnostics);
+  });
+  if (!code) return std::nullopt;
+  program->code = std::move(code->bytes);
+  program->ptx_version = code->ptx_version;
+  out.llvm_text = std::move(code->llvm_ir);
+  out.assembly_text = std::move(code->assembly);
+  out.program = std::make_shared<const CompiledProgram>(*std::move(program));
+  return out;
+}
+
+}  // namespace corrloom::driver

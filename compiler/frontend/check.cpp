@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "compiler/frontend/constants.h"
+#include "compiler/frontend/library.h"
+#include "compiler/frontend/lower_op.h"
+#include "ir/base/match.h"
+
+namespace corrloom::frontend {
+namespace {
+
+/// Checks definitions, each once, those that it uses first.
+class Checker {
+ public:
+  Checker(Library& library, Diagnostics& diagnostics) : library_(library), diagnostics_(diagnostics) {}
+
+  void run() {
+    for (const auto& module : library_.modules) {
+      for (const ast::Item& item : module->file.items) is_sound(*module, item, {}, 0, 0);
+    }
+  }
+
+ private:
+  enum class State { Open, Sound, Broken };
+
+  /// True for a definition without errors. `depth` is that of the syntax around its use.
+  bool is_sound(const Module& module, const ast::Item& item, const Span& use, int depth, int call_depth) {
+    const ast::Name* name = name_of(item);
+    if (name == nullptr) return true;
+    const auto known = states_.find(&item);
+    if (known != states_.end()) {
+      if (known->second != State::Open) return known->second == State::Sound;
+      if (in_cycles_.insert(&item).second) report_cycle(*name, use);
+      return false;
+    }
+    if (call_depth >= kMaxCallDepth) {
+      diagnostics_.report(Code::E0104, use ? use : name->span, "definitions use each other in too long a chain",
+                          "at most " + std::to_string(kMaxCallDepth));
+      return false;
+    }
+    states_[&item] = State::Open;
+    open_.push_back(name->text);
+    const bool sound = check(module, item, depth, call_depth + 1);
+    open_.pop_back();
+    states_[&item] = sound ? State::Sound : State::Broken;
+    return sound;
+  }
+
+  void report_cycle(const ast::Name& name, const Span& use) {
+    std::string way;
+    const auto first = std::find(open_.begin(), open_.end(), name.text);
+    for (auto one = first; one != open_.end(); ++one) way += *one + " uses ";
+    diagnostics_.report(Code::E0219, use ? use : name.span, quoted(name.text) + " refers to itself", way + name.text)
+        .note("defined here", name.span);
+  }
+
+  bool check(const Module& module, const ast::Item& item, int depth, int call_depth) {
+    return match(
+        item, [](const ast::Import&) { return true; },
+        [&](const ast::Const& constant) { return check_constant(module, constant, depth, call_depth); },
+        [&](const ast::Fn& fn) { return check_fn(module, fn, depth, call_depth); },
+        [&](const ast::Op& op) { return check_op(module, op, depth, call_depth); },
+        [&](const ast::Grad& grad) {
+          report_unsupported(diagnostics_, grad.span, "derivatives");
+          return false;
+        });
+  }
+
+  Context context_at(int depth) {
+    Context context(library_, diagnostics_);
+    context.is_generic = true;
+    context.depth = depth;
+    return context;
+  }
+  /// Definitions that are used are checked first; they continue at the depth of the use.
+  void connect(Context& context, int call_depth) {
+    context.is_sound = [this, &context, call_depth](const Module& module, const ast::Item& item, const Span& use) {
+      return is_sound(module, item, use, context.depth, call_depth);
+    };
+    context.find_constant = [this, &context, call_depth](const Module& module, const ast::Const& constant,
+                                                         const Span& use) -> const ConstantValue* {
+      const ast::Item* item = module.items.at(constant.name.text);
+      if (!is_sound(module, *item, use, context.depth, call_depth)) return nullptr;
+      const auto value = library_.constants.find(&constant);
+      return value == library_.constants.end() ? nullptr : &value->second;
+    };
+  }
+
+  bool check_constant(const Module& module, const ast::Const& constant, int depth, int call_depth) {
+    Context context = context_at(depth);
+    connect(context, call_depth);
+    auto value = evaluate_constant(context, module, constant);
+    if (!value) return false;
+    library_.constants.emplace(&constant, std::move(*value));
+    return true;
+  }
+
+  bool check_op(const Module& module, const ast::Op& op, int depth, int call_depth) {
+    Context context = context_at(depth);
+    connect(context, call_depth);
+    return OpLowering(context, module, op, "", {}).lower_entry({});
+  }
+
+  // ---- Functions ----
+
+  static std::vector<DType> dtypes_of(const std::string& type_class) {
+    std::vector<DType> dtypes;
+    for (const DType dtype : {DType::F32, DType::I32, DType::Bool, DType::U8, DType::F16}) {
+      const bool is_in = type_class == "any" || (type_class == "float" && is_float(dtype)) ||
+                         (type_class == "integer" && is_integer(dtype)) ||
+                         (type_class == "number" && dtype != DType::Bool);
+      if (is_in) dtypes.push_back(dtype);
+    }
+    return dtypes;
+  }
+
+  bool check_fn(const Module& module, const ast::Fn& fn, int depth, int call_depth) {
+    if (!check_fn_signature(fn)) return false;
+    // A body that suits one dtype of each kind in the class suits all of them, literals that are too large aside; those
+    // are reported where the function is called.
+    std::size_t rounds = 1;
+    for (const ast::TypeParameter& parameter : fn.type_parameters)
+      rounds = std::max(rounds, dtypes_of(parameter.type_class.text).size());
+    for (std::size_t round = 0; round < rounds; ++round) {
+      std::map<std::string, DType> types;
+      for (const ast::TypeParameter& parameter : fn.type_parameters) {
+        const std::vector<DType> dtypes = dtypes_of(parameter.type_class.text);
+        types[parameter.name.text] = dtypes[std::min(round, dtypes.size() - 1)];
+      }
+      if (!check_fn_body(module, fn, types, depth, call_depth)) return false;
+    }
+    return true;
+  }
+
+  bool check_fn_signature(const ast::Fn& fn) {
+    bool is_sound = true;
+    std::unordered_set<std::string> names;
+    const auto is_new = [&](const ast::Name& name) {
+      if (names.insert(name.text).second) return true;
+      diagnostics_.report(Code::E0202, name.span, quoted(name.text) + " is defined twice", "second definition");
+      return false;
+    };
+    std::unordered_set<std::string> types;
+    for (const ast::TypeParameter& parameter : fn.type_parameters) {
+      is_sound = is_new(parameter.name) && is_sound;
+      types.insert(parameter.name.text);
+      if (!dtypes_of(parameter.type_class.text).empty()) continue;
+      diagnostics_.report(Code::E0232, parameter.type_class.span,
+                          "there is no class " + quoted(parameter.type_class.text),
+                          "wanted `float`, `integer`, `number` or `any`");
+      is_sound = false;
+    }
+    const auto is_type = [&](const ast::Name& name) {
+      if (parse_dtype(name.text) || types.count(name.text) != 0) return true;
+      diagnostics_.report(Code::E0232, name.span, "there is no dtype " + quoted(name.text),
+                          "wanted `f32`, `i64`, `bool` or another dtype");
+      return false;
+    };
+    for (const ast::FnParameter& parameter : fn.parameters) {
+      is_sound = is_new(parameter.name) && is_sound;
+      is_sound = is_type(parameter.type) && is_sound;
+    }
+    for (const ast::TypeParameter& parameter : fn.type_parameters) {
+      const auto uses = [&](const ast::FnParameter& one) { return one.type.text == parameter.name.text; };
+      if (std::any_of(fn.parameters.begin(), fn.parameters.end(), uses)) continue;
+      diagnostics_.report(Code::E0232, parameter.span, "no parameter is of the type " + quoted(parameter.name.text),
+                          "could not be told from a call");
+      is_sound = false;
+    }
+    return is_type(fn.result) && is_sound;
+  }
+
+  bool check_fn_body(const Module& module, const ast::Fn& fn, const std::map<std::string, DType>& types, int depth,
+                     int call_depth) {
+    Context context = context_at(depth);
+    connect(context, call_depth);
+    const auto dtype_of = [&](const ast::Name& name) {
+      const auto found = types.find(name.text);
+      return found == types.end() ? parse_dtype(name.text).value() : found->second;
+    };
+    Scope scope;
+    for (const ast::FnParameter& parameter : fn.parameters) {
+      const DType dtype = dtype_of(parameter.type);
+      const SymbolId symbol =
+          context.graph.new_symbol({parameter.name.text, dtype, tensor::Symbol::Kind::Scalar, parameter.span});
+      scope.bind(parameter.name.text, {ScalarName{scalar::symbol(symbol, dtype)}, "the parameter", parameter.span});
+    }
+    Site site{fn.name.text};
+    ExprLowering body(context, module, scope, ExprLowering::Place::Function, &site);
+    body.set_type_arguments(types);
+    return body.lower_as(*fn.body, dtype_of(fn.result)) != nullptr;
+  }
+
+  Library& library_;
+  Diagnostics& diagnostics_;
+  std::unordered_map<const ast::Item*, State> states_;
+  std::vector<std::string> open_;
+  std::unordered_set<const ast::Item*> in_cycles_;  ///< each is reported once
+};
+
+}  // namespace
+
+void check_library(Library& library, Diagnostics& diagnostics) {
+  Checker(library, diagnostics).run();
+}
+
+}  // namespace corrloom::frontend

@@ -1,0 +1,99 @@
+#include "compiler/frontend/entry.h"
+
+#include <limits>
+#include <unordered_map>
+
+#include "ir/base/match.h"
+#include "ir/scalar/evaluate.h"
+
+namespace corrloom::frontend {
+namespace {
+
+using scalar::Expr;
+using scalar::Opcode;
+using scalar::Value;
+
+/// Walks a DAG on demand; no expression is higher than scalar::kMaxDepth, so recursion is safe.
+class ExactEvaluator {
+ public:
+  explicit ExactEvaluator(const SymbolLookup& symbols) : symbols_(symbols) {}
+
+  EntryValue run(const Expr& expr) {
+    const auto known = known_.find(expr.get());
+    if (known != known_.end()) return known->second;
+    const EntryValue value = compute(*expr);
+    known_.emplace(expr.get(), value);
+    return value;
+  }
+
+ private:
+  EntryValue compute(const scalar::Node& node) {
+    return match(
+        node.kind, [](const scalar::Constant& kind) { return exact(kind.value); },
+        [](const scalar::AxisRef&) { return EntryValue{}; },
+        [&](const scalar::SymbolRef& kind) {
+          const std::optional<Value> value = symbols_ ? symbols_(kind.symbol) : std::nullopt;
+          return value ? exact(*value) : EntryValue{};
+        },
+        [](const scalar::AccRef&) { return EntryValue{}; }, [](const scalar::Read&) { return EntryValue{}; },
+        [&](const scalar::Apply& kind) { return of_apply(kind, node.dtype); });
+  }
+
+  EntryValue of_apply(const scalar::Apply& apply, DType dtype) {
+    const EntryValue first = run(apply.args[0]);
+    if (first.kind != EntryValue::Kind::Exact) return first;
+    const bool condition = first.value.as_bool();
+    if (apply.opcode == Opcode::LazyAnd && !condition) return first;
+    if (apply.opcode == Opcode::LazyOr && condition) return first;
+    if (apply.opcode == Opcode::If) return run(apply.args[condition ? 1 : 2]);
+    std::vector<Value> values = {first.value};
+    for (std::size_t k = 1; k < apply.args.size(); ++k) {
+      const EntryValue operand = run(apply.args[k]);
+      if (operand.kind != EntryValue::Kind::Exact) return operand;
+      values.push_back(operand.value);
+    }
+    if (overflows(apply.opcode, values)) return {EntryValue::Kind::Overflow};
+    if (divides_by_zero(apply.opcode, values)) return {EntryValue::Kind::ZeroDivisor};
+    return exact(scalar::evaluate(apply.opcode, values, dtype));
+  }
+
+  static bool overflows(Opcode opcode, const std::vector<Value>& values) {
+    if (values[0].dtype != DType::I64) return false;
+    const std::int64_t a = values[0].as_i64();
+    const std::int64_t b = values.size() > 1 ? values[1].as_i64() : 0;
+    const bool is_lowest = a == std::numeric_limits<std::int64_t>::min();
+    std::int64_t unused = 0;
+    switch (opcode) {
+      case Opcode::Add:
+        return __builtin_add_overflow(a, b, &unused);
+      case Opcode::Sub:
+        return __builtin_sub_overflow(a, b, &unused);
+      case Opcode::Mul:
+        return __builtin_mul_overflow(a, b, &unused);
+      case Opcode::Neg:
+      case Opcode::Abs:
+        return is_lowest;
+      case Opcode::FloorDiv:
+        return is_lowest && b == -1;
+      default:
+        return false;
+    }
+  }
+
+  static bool divides_by_zero(Opcode opcode, const std::vector<Value>& values) {
+    return (opcode == Opcode::FloorDiv || opcode == Opcode::Mod) && values[1].bits == 0;
+  }
+
+  static EntryValue exact(const Value& value) { return {EntryValue::Kind::Exact, value}; }
+
+  const SymbolLookup& symbols_;
+  std::unordered_map<const scalar::Node*, EntryValue> known_;
+};
+
+}  // namespace
+
+EntryValue evaluate_at_entry(const Expr& expr, const SymbolLookup& symbols) {
+  return ExactEvaluator(symbols).run(expr);
+}
+
+}  // namespace corrloom::frontend

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/frontend/ast.h"
+#include "compiler/frontend/frontend.h"
+
+/// Inside of the front end: files, what they define and import, and the look-up of names across them.
+namespace corrloom::frontend {
+
+/// One parsed file. Items are referred to by address: a module never moves once made.
+struct Module {
+  struct Link {
+    const Module* module = nullptr;
+    std::string alias;  ///< empty: its names are used as they are
+    ast::Import import;
+  };
+
+  std::string path;
+  ast::File file;
+  std::vector<Link> links;
+  std::unordered_map<std::string, const ast::Item*> items;
+  /// Names whose definitions had an error: using them is no error of its own.
+  std::unordered_set<std::string> broken_names;
+};
+
+/// The value of a `const`: one element a place, row-major; no extents for a scalar.
+struct ConstantValue {
+  DType dtype = DType::I64;
+  std::vector<std::int64_t> extents;
+  std::vector<scalar::Value> values;
+};
+
+/// A file and all that it imports.
+struct Library {
+  std::vector<std::unique_ptr<Module>> modules;  ///< the file itself first
+  std::unordered_map<const ast::Const*, ConstantValue> constants;
+  std::vector<OpSignature> ops;                           ///< of the file itself
+  std::unordered_map<std::string, OpSignature> imported;  ///< of imports, by each name that finds them
+
+  const Module& root() const { return *modules.front(); }
+};
+
+/// What a name stands for at the level of files.
+struct Global {
+  enum class Kind { Unknown, Broken, Ambiguous, Item };
+  Kind kind = Kind::Unknown;
+  const Module* module = nullptr;  ///< where the item stands
+  const ast::Item* item = nullptr;
+  std::vector<const Module*> candidates = {};  ///< of an ambiguous name
+
+  const ast::Op* op() const { return item == nullptr ? nullptr : std::get_if<ast::Op>(item); }
+  const ast::Fn* fn() const { return item == nullptr ? nullptr : std::get_if<ast::Fn>(item); }
+  const ast::Const* constant() const { return item == nullptr ? nullptr : std::get_if<ast::Const>(item); }
+  const ast::Grad* grad() const { return item == nullptr ? nullptr : std::get_if<ast::Grad>(item); }
+};
+
+/// Looks a name up: a definition in the file wins over an imported one.
+Global find_global(const Module& module, const std::string& name);
+/// True when the file itself defines the name.
+bool defines(const Module& module, const std::string& name);
+/// The name that an item defines, or null for an import.
+const ast::Name* name_of(const ast::Item& item);
+
+/// Parses the file and everything that it imports. Reports E01xx, E0202, E0220 and E0291.
+std::unique_ptr<Library> load_modules(const SourceRef& source, const ImportResolver& resolver,
+                                      Diagnostics& diagnostics);
+
+/// Checks every definition of every module and computes the constants. Reports E02xx.
+void check_library(Library& library, Diagnostics& diagnostics);
+
+/// The signature of a checked op.
+OpSignature signature_of(const Library& library, const Module& module, const ast::Op& op);
+
+/// The candidate nearest to a misspelt name, if one is near enough to be meant.
+std::optional<std::string> nearest_name(const std::string& name, const std::vector<std::string>& candidates);
+
+}  // namespace corrloom::frontend

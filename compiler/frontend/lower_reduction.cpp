@@ -1,0 +1,349 @@
+#include <algorithm>
+
+#include "compiler/frontend/lower_expr.h"
+#include "ir/base/errors.h"
+#include "ir/base/match.h"
+
+namespace corrloom::frontend {
+namespace {
+
+using scalar::Opcode;
+using tensor::ReduceKind;
+
+ReduceKind kind_of(ast::ReductionKind kind) {
+  switch (kind) {
+    case ast::ReductionKind::Sum:
+      return ReduceKind::Sum;
+    case ast::ReductionKind::Prod:
+      return ReduceKind::Prod;
+    case ast::ReductionKind::Max:
+      return ReduceKind::Max;
+    case ast::ReductionKind::Min:
+      return ReduceKind::Min;
+    case ast::ReductionKind::Any:
+      return ReduceKind::Any;
+    case ast::ReductionKind::All:
+      return ReduceKind::All;
+    case ast::ReductionKind::Argmax:
+      return ReduceKind::ArgMax;
+    case ast::ReductionKind::Argmin:
+      return ReduceKind::ArgMin;
+  }
+  return ReduceKind::Sum;
+}
+
+bool takes_truth(ReduceKind kind) {
+  return kind == ReduceKind::Any || kind == ReduceKind::All;
+}
+bool gives_index(ReduceKind kind) {
+  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+}
+
+/// Calls `visit` with every expression of a reduction.
+void for_each_expr(const tensor::Reduction& reduction, const std::function<void(const Expr&)>& visit) {
+  for (const tensor::Axis& axis : reduction.axes) {
+    visit(axis.extent);
+    if (axis.origin) visit(axis.origin);
+  }
+  for (const tensor::Accumulator& accumulator : reduction.accumulators) {
+    visit(accumulator.init);
+    visit(accumulator.step);
+    visit(accumulator.merge);
+  }
+}
+
+/// The axes that a reduction uses but does not bind, in the order of their ids, which is outermost first.
+std::vector<AxisId> outer_axes(const tensor::Reduction& reduction) {
+  std::vector<AxisId> used;
+  for_each_expr(reduction, [&](const Expr& expr) {
+    for (const AxisId axis : axes_in(expr)) used.push_back(axis);
+  });
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  std::erase_if(used, [&](AxisId axis) {
+    return std::any_of(reduction.axes.begin(), reduction.axes.end(), [&](const auto& own) { return own.id == axis; });
+  });
+  return used;
+}
+
+Expr conjunction(const std::vector<Expr>& conditions) {
+  Expr all = conditions.front();
+  for (std::size_t k = 1; k < conditions.size(); ++k) all = scalar::apply(Opcode::LazyAnd, {all, conditions[k]});
+  return all;
+}
+
+}  // namespace
+
+bool ExprLowering::may_declare(const ast::Name& name) {
+  Span other;
+  std::string what;
+  if (const Binding* binding = scope_.find(name.text)) {
+    what = binding->what;
+    other = binding->span;
+  } else {
+    const Global global = find_global(module_, name.text);
+    // What an import brings along may have any name; only a constant would be hidden, since calls look different.
+    const bool hides = global.kind == Global::Kind::Item && (global.module == &module_ || global.constant() != nullptr);
+    if (!hides) return true;
+    what = "the definition";
+    other = name_of(*global.item)->span;
+  }
+  context_.diagnostics
+      .report(Code::E0204, name.span, quoted(name.text) + " hides " + what + " of that name", "wanted a new name")
+      .note("declared here", other);
+  return false;
+}
+
+Expr ExprLowering::lower_reduction(const ast::Reduction& reduction, const ast::Expr& expr,
+                                   std::optional<DType> wanted) {
+  const ReduceKind kind = kind_of(reduction.kind);
+  const std::string name(tensor::name_of(kind));
+  if (site_ == nullptr) {
+    context_.diagnostics.report(Code::E0227, expr.span, "a reduction stands where none can be",
+                                "wanted a value that is known at entry");
+    return nullptr;
+  }
+  if (gives_index(kind) && reduction.indices.size() != 1) {
+    context_.diagnostics.report(Code::E0225, reduction.kind_span,
+                                quoted(name) + " takes one variable, not " + std::to_string(reduction.indices.size()),
+                                "gives the value of one variable");
+    return nullptr;
+  }
+  const Typing found = typing_of_body(reduction);
+  const DType dtype = takes_truth(kind)                       ? DType::Bool
+                      : found.is_known() || gives_index(kind) ? found.dtype_or_default()
+                                                              : operand_dtype(found, wanted);
+  tensor::Reduction node;
+  std::vector<std::string> bound;
+  ++site_->reduction_depth;
+  const bool is_bound = bind_indices(reduction, node.axes, bound);
+  Expr element = lower_element(reduction, dtype);
+  const Binding* variable = is_bound && gives_index(kind) ? scope_.find(bound.front()) : nullptr;
+  const Expr index = variable == nullptr ? nullptr : std::get<IndexVariable>(variable->kind).value;
+  for (const std::string& one : bound) scope_.unbind(one);
+  --site_->reduction_depth;
+  if (!is_bound || !element) return nullptr;
+  const bool is_number = dtype != DType::Bool;
+  if (!takes_truth(kind) && !is_number) {
+    context_.diagnostics
+        .report(Code::E0214, reduction.body->span, quoted(name) + " does not take " + quoted(dtype),
+                "takes integers and floats")
+        .help("count with `sum(...) i32(x)`, or use `any` and `all`");
+    return nullptr;
+  }
+  if (gives_index(kind)) require_not_empty(node.axes.front(), reduction);
+  Expr result;
+  node.accumulators = tensor::accumulators_of(kind, dtype, element, index, result);
+  return place_reduction(std::move(node), std::move(result), expr);
+}
+
+/// `any` and `all` of something else than bools are told from other wrong dtypes by what the user may have meant.
+Expr ExprLowering::lower_element(const ast::Reduction& reduction, DType dtype) {
+  const bool adds = reduction.kind == ast::ReductionKind::Sum || reduction.kind == ast::ReductionKind::Prod;
+  if (adds && is_narrow_float(dtype)) return lower_product_in_f32(*reduction.body, dtype);
+  return lower_as(*reduction.body, dtype);
+}
+
+/// A product that is the operand of a narrow sum: each factor in its dtype, multiplied from left to right in f32.
+Expr ExprLowering::lower_product_in_f32(const ast::Expr& expr, DType dtype) {
+  const auto* product = std::get_if<ast::Binary>(&expr.kind);
+  const bool is_leaf = leaves_ != nullptr && leaves_->count(&expr) != 0;
+  if (product == nullptr || product->op != ast::BinaryOp::Multiply || is_leaf) {
+    const Expr factor = lower_as(expr, dtype);
+    return factor ? scalar::cast(factor, DType::F32) : nullptr;
+  }
+  const Expr left = lower_product_in_f32(*product->left, dtype);
+  const Expr right = lower_as(*product->right, dtype);
+  if (!left || !right) return nullptr;
+  return scalar::apply(Opcode::Mul, {left, scalar::cast(right, DType::F32)});
+}
+
+/// Puts the index variables in scope. Those that could not get a range are bound as poisoned.
+bool ExprLowering::bind_indices(const ast::Reduction& reduction, std::vector<tensor::Axis>& axes,
+                                std::vector<std::string>& bound) {
+  bool is_sound = true;
+  for (const ast::Index& index : reduction.indices) is_sound = bind_index(reduction, index, axes, bound) && is_sound;
+  return is_sound;
+}
+
+bool ExprLowering::bind_index(const ast::Reduction& reduction, const ast::Index& index, std::vector<tensor::Axis>& axes,
+                              std::vector<std::string>& bound) {
+  const std::string& name = index.name.text;
+  if (index.is_pack) {
+    report_unsupported(context_.diagnostics, index.span, "`...` in the list of a reduction");
+    return false;
+  }
+  if (!may_declare(index.name)) return false;
+  bound.push_back(name);
+  scope_.bind(name, {PoisonedName{}, "the index variable", index.name.span});
+  if (!mentions(*reduction.body, name)) {
+    context_.diagnostics
+        .report(Code::E0205, index.name.span, "the index " + quoted(name) + " is not used in the body",
+                "would only repeat it")
+        .help("remove it, or multiply by its extent to repeat the value");
+    return false;
+  }
+  Expr begin, extent;
+  if (index.range) {
+    const auto range = written_range(*index.range);
+    if (!range) return false;
+    begin = range->first;
+    extent = range->second;
+  } else {
+    extent = extent_from(range_sources(*reduction.body, name), name);
+    if (!extent && has_unknown_sources_) return false;
+    if (!extent) {
+      context_.diagnostics
+          .report(Code::E0206, index.name.span, "the range of the index " + quoted(name) + " is not known",
+                  "never stands alone as a subscript of a plain read")
+          .help("write its range: " + quoted(name + ": 0..n"));
+      return false;
+    }
+  }
+  const AxisId axis = context_.new_axis(name, extent);
+  const Expr value = begin ? scalar::apply(Opcode::Add, {scalar::axis(axis), begin}) : scalar::axis(axis);
+  axes.push_back({axis, name, extent, begin});
+  scope_.bind(name, {IndexVariable{axis, value}, "the index variable", index.name.span});
+  return true;
+}
+
+/// Where a range begins (null for 0) and its extent.
+std::optional<std::pair<Expr, Expr>> ExprLowering::written_range(const ast::Range& range) {
+  std::vector<Divisor> divisors;
+  std::vector<Divisor>* const outer = std::exchange(divisors_, &divisors);
+  Expr begin = range.begin ? lower_index(*range.begin) : nullptr;
+  const bool failed = range.begin && !begin;
+  const Expr end = lower_index(*range.end);
+  divisors_ = outer;
+  if (failed || !end) return {};
+  require_divisors(divisors);
+  if (begin && scalar::is_constant_i64(begin, 0)) begin = nullptr;
+  const Expr length = begin ? scalar::simplify(scalar::apply(Opcode::Sub, {end, begin})) : end;
+  return std::pair(begin, at_least_zero(context_.graph, length));
+}
+
+/// An empty argmax has no value: an error at entry, unless there is nothing to compute at all.
+void ExprLowering::require_not_empty(const tensor::Axis& axis, const ast::Reduction& reduction) {
+  if (!is_symbolic(axis.extent)) {
+    report_unsupported(context_.diagnostics, reduction.indices.front().span,
+                       "`" + std::string(ast::spelling(reduction.kind)) + "` over a range that depends on indices");
+    return;
+  }
+  const Expr zero = scalar::constant_i64(0);
+  Expr holds = scalar::apply(Opcode::Gt, {axis.extent, zero});
+  for (const AxisId outer : site_->axes) {
+    const Expr& extent = context_.axis_extents[static_cast<std::size_t>(outer.index)];
+    if (!scalar::as_i64(extent))
+      holds = scalar::apply(Opcode::LazyOr, {holds, scalar::apply(Opcode::Le, {extent, zero})});
+  }
+  std::vector<tensor::Condition::Shown> shown = {{"the extent of " + quoted(axis.name), axis.extent}};
+  show_symbols(context_.graph, axis.extent, shown);
+  context_.require({holds,
+                    quoted(std::string(ast::spelling(reduction.kind))) + " over " + quoted(axis.name) +
+                        " has no elements to choose from",
+                    reduction.kind_span, std::move(shown)});
+}
+
+/// Makes the reduction the compute's own where that repeats no work, and a compute of its own elsewhere.
+Expr ExprLowering::place_reduction(tensor::Reduction reduction, Expr result, const ast::Expr& expr) {
+  const bool is_outermost = site_->reduction_depth == 0 && site_->conditions.empty();
+  std::vector<AxisId> outer = outer_axes(reduction);
+  const auto is_used_or_one = [&](AxisId axis) {
+    return std::find(outer.begin(), outer.end(), axis) != outer.end() ||
+           scalar::is_constant_i64(context_.axis_extents[static_cast<std::size_t>(axis.index)], 1);
+  };
+  if (is_outermost && !site_->attached && std::all_of(site_->axes.begin(), site_->axes.end(), is_used_or_one)) {
+    site_->attached = std::move(reduction);
+    return result;
+  }
+  if (!site_->conditions.empty() && !reads_stay_inside(reduction)) {
+    guard(reduction);
+    outer = outer_axes(reduction);
+  }
+  return hoist(std::move(reduction), std::move(result), outer, expr);
+}
+
+/// True when every read has plain axes of just its extents as subscripts.
+bool ExprLowering::reads_stay_inside(const tensor::Reduction& reduction) const {
+  bool inside = true;
+  for_each_expr(reduction, [&](const Expr& expr) {
+    scalar::for_each_node(expr, [&](const Expr& node) {
+      const scalar::Read* read = scalar::as_read(node);
+      if (read == nullptr || read->pad != scalar::PadMode::None) return;
+      const std::vector<Expr>& extents = context_.extents(read->source);
+      for (std::size_t k = 0; k < read->index.size(); ++k) {
+        const auto* axis = std::get_if<scalar::AxisRef>(&read->index[k]->kind);
+        inside = inside && axis != nullptr &&
+                 scalar::same(context_.axis_extents[static_cast<std::size_t>(axis->axis.index)], extents[k]);
+      }
+    });
+  });
+  return inside;
+}
+
+/// A reduction under conditions is computed for all values of its outer variables; where the conditions do not hold its
+/// reads must not happen, and its value does not matter.
+void ExprLowering::guard(tensor::Reduction& reduction) {
+  const Expr condition = conjunction(site_->conditions);
+  for (tensor::Axis& axis : reduction.axes) {
+    if (has_reads(axis.extent))
+      axis.extent = scalar::apply(Opcode::If, {condition, axis.extent, scalar::constant_i64(0)});
+  }
+  for (std::size_t k = 0; k < reduction.accumulators.size(); ++k) {
+    tensor::Accumulator& accumulator = reduction.accumulators[k];
+    const Expr unchanged = scalar::accumulator(static_cast<int>(k), accumulator.dtype);
+    accumulator.step = scalar::apply(Opcode::If, {condition, accumulator.step, unchanged});
+  }
+}
+
+/// A compute over just the outer variables that the reduction uses; gives the read of its element.
+Expr ExprLowering::hoist(tensor::Reduction reduction, Expr result, const std::vector<AxisId>& outer,
+                         const ast::Expr& expr) {
+  tensor::Op op{site_->name + "." + std::string(ast::spelling(std::get<ast::Reduction>(expr.kind).kind)),
+                result->dtype,
+                {},
+                {},
+                expr.span};
+  tensor::Compute compute;
+  compute.numerics = site_->numerics;
+  scalar::Read read{{}, {}};
+  std::unordered_map<AxisId, Expr> renamed;
+  for (const AxisId axis : outer) {
+    const std::string name = context_.graph.axis_names[static_cast<std::size_t>(axis.index)];
+    const Expr extent = context_.axis_extents[static_cast<std::size_t>(axis.index)];
+    if (!is_symbolic(extent)) {
+      report_unsupported(context_.diagnostics, expr.span,
+                         "a reduction inside one over " + quoted(name) + ", whose range depends on other indices");
+      return nullptr;
+    }
+    const AxisId own = context_.new_axis(name, extent);
+    renamed[axis] = scalar::axis(own);
+    compute.axes.push_back({own, name, extent});
+    op.extents.push_back(extent);
+    read.index.push_back(scalar::axis(axis));
+  }
+  const auto rename = [&](const Expr& old) {
+    return scalar::substitute_axes(old, [&](AxisId axis) -> Expr {
+      const auto found = renamed.find(axis);
+      return found == renamed.end() ? nullptr : found->second;
+    });
+  };
+  for (tensor::Axis& axis : reduction.axes) {
+    axis.extent = rename(axis.extent);
+    if (axis.origin) axis.origin = rename(axis.origin);
+  }
+  for (tensor::Accumulator& accumulator : reduction.accumulators) {
+    accumulator.init = rename(accumulator.init);
+    accumulator.step = rename(accumulator.step);
+    accumulator.merge = rename(accumulator.merge);
+  }
+  compute.reduction = std::move(reduction);
+  compute.body = std::move(result);
+  op.kind = std::move(compute);
+  read.source = context_.graph.add(std::move(op));
+  read.span = expr.span;
+  const DType dtype = context_.graph.op(read.source).dtype;
+  return scalar::read(std::move(read), dtype);
+}
+
+}  // namespace corrloom::frontend

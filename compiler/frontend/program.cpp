@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include "compiler/frontend/entry.h"
+#include "compiler/frontend/frontend.h"
+#include "compiler/frontend/library.h"
+#include "compiler/frontend/lower_op.h"
+#include "ir/base/match.h"
+
+namespace corrloom::frontend {
+namespace {
+
+std::vector<std::string> dims_of(const ast::Type& type) {
+  std::vector<std::string> dims;
+  for (const ast::Dim& dim : type.dims) dims.emplace_back(dim.span.text());
+  return dims;
+}
+
+/// The ops that can be named from outside: of the file itself and of what it imports.
+void list_ops(Library& library) {
+  const Module& root = library.root();
+  for (const ast::Item& item : root.file.items) {
+    if (const auto* op = std::get_if<ast::Op>(&item)) library.ops.push_back(signature_of(library, root, *op));
+  }
+  for (const Module::Link& link : root.links) {
+    for (const auto& [name, item] : link.module->items) {
+      const std::string known_as = link.alias.empty() ? name : link.alias + "." + name;
+      const Global global = find_global(root, known_as);
+      if (global.op() == nullptr || global.module == &root) continue;
+      library.imported.emplace(known_as, signature_of(library, *global.module, *global.op()));
+    }
+  }
+}
+
+Context lowering_context(const Library& library, Diagnostics& diagnostics) {
+  Context context(library, diagnostics);
+  context.find_constant = [&library](const Module&, const ast::Const& constant, const Span&) -> const ConstantValue* {
+    const auto found = library.constants.find(&constant);
+    return found == library.constants.end() ? nullptr : &found->second;
+  };
+  return context;
+}
+
+/// The value of an attribute's default, in the dtype of its kind.
+std::optional<scalar::Value> default_value(const Library& library, const Module& module,
+                                           const ast::Attribute& attribute, DType dtype) {
+  if (!attribute.default_value) return {};
+  Diagnostics unused;
+  Context context = lowering_context(library, unused);
+  Scope nothing;
+  ExprLowering expressions(context, module, nothing, ExprLowering::Place::Constant, nullptr);
+  const Expr value = expressions.lower_as(*attribute.default_value, dtype);
+  const EntryValue known = value ? evaluate_at_entry(value, {}) : EntryValue{};
+  return known.kind == EntryValue::Kind::Exact ? std::optional(known.value) : std::nullopt;
+}
+
+}  // namespace
+
+const ParameterSignature* OpSignature::parameter(const std::string& wanted) const {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const ParameterSignature& one) { return one.name == wanted; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+OpSignature signature_of(const Library& library, const Module& module, const ast::Op& op) {
+  OpSignature signature;
+  signature.name = op.name.text;
+  signature.text = op.signature_span.text();
+  signature.span = op.signature_span;
+  for (const ast::Attribute& attribute : op.attributes) {
+    const DType dtype = OpLowering::attribute_dtype(attribute).value();
+    signature.attributes.push_back(
+        {attribute.name.text, dtype, default_value(library, module, attribute, dtype), attribute.span});
+  }
+  for (const ast::Parameter& parameter : op.parameters) {
+    const DType dtype = parse_dtype(parameter.type.name.text).value();
+    ParameterSignature one{parameter.name.text,     !parameter.type.dims.empty(), dtype,
+                           dims_of(parameter.type), parameter.is_owned,           {},
+                           parameter.span};
+    Diagnostics unused;
+    if (parameter.default_value)
+      one.default_value = value_of(*parameter.default_value, false, dtype, parameter.default_value->span, unused);
+    signature.parameters.push_back(std::move(one));
+  }
+  for (const ast::Result& result : op.results) {
+    signature.results.push_back({result.name.text, parse_dtype(result.type.name.text).value(), dims_of(result.type),
+                                 result.in ? result.in->text : "", result.span});
+  }
+  return signature;
+}
+
+Program::Program(std::shared_ptr<const Library> library) : library_(std::move(library)) {}
+
+std::optional<Program> Program::load(const SourceRef& source, const ImportResolver& imports, Diagnostics& diagnostics) {
+  // Other errors of the caller's list do not concern this file.
+  Diagnostics own;
+  std::unique_ptr<Library> library = load_modules(source, imports, own);
+  check_library(*library, own);
+  for (const Diagnostic& error : own.entries()) {
+    diagnostics.report(error.code, error.span, error.title, error.label).notes = error.notes;
+  }
+  if (own.has_errors()) return {};
+  list_ops(*library);
+  return Program(std::shared_ptr<const Library>(std::move(library)));
+}
+
+const std::vector<OpSignature>& Program::ops() const {
+  return library_->ops;
+}
+
+const OpSignature* Program::find(const std::string& name) const {
+  for (const OpSignature& op : library_->ops) {
+    if (op.name == name) return &op;
+  }
+  const auto imported = library_->imported.find(name);
+  return imported == library_->imported.end() ? nullptr : &imported->second;
+}
+
+std::optional<tensor::Graph> Program::lower(const std::string& name,
+                                            const std::map<std::string, scalar::Value>& attributes,
+                                            Diagnostics& diagnostics) const {
+  const Global global = find_global(library_->root(), name);
+  if (global.op() == nullptr) {
+    std::vector<std::string> candidates;
+    for (const OpSignature& op : library_->ops) candidates.push_back(op.name);
+    Diagnostic& error = diagnostics.report(Code::E0201, {}, library_->root().path + " has no op " + quoted(name));
+    if (const auto nearest = nearest_name(name, candidates)) error.help("did you mean " + quoted(*nearest) + "?");
+    return {};
+  }
+  Context context = lowering_context(*library_, diagnostics);
+  OpLowering lowering(context, *global.module, *global.op(), "", {});
+  if (!lowering.lower_entry(attributes)) return {};
+  return std::move(context.graph);
+}
+
+}  // namespace corrloom::frontend

@@ -1,0 +1,109 @@
+#include "compiler/passes/evaluate_tile.h"
+
+#include "ir/base/errors.h"
+#include "ir/base/match.h"
+
+namespace corrloom::passes {
+
+using loop::ValueId;
+using scalar::Expr;
+using scalar::Opcode;
+
+namespace {
+
+bool is_lazy(Opcode opcode) {
+  return opcode == Opcode::If || opcode == Opcode::LazyAnd || opcode == Opcode::LazyOr;
+}
+
+}  // namespace
+
+ValueId TileEvaluator::both(ValueId guard, ValueId condition) {
+  return guard ? builder_.apply(Opcode::And, {guard, condition}) : condition;
+}
+
+ValueId TileEvaluator::except(ValueId guard, ValueId condition) {
+  return both(guard, builder_.apply(Opcode::Not, {condition}));
+}
+
+// A stack of its own instead of recursion: expanded expressions are deep.
+ValueId TileEvaluator::evaluate(const Expr& expr, ValueId guard) {
+  std::vector<Wanted> stack{{expr, guard}};
+  while (!stack.empty()) {
+    const Wanted wanted = stack.back();
+    if (is_done(wanted)) {
+      stack.pop_back();
+    } else if (const std::optional<Wanted> missing = next_missing(wanted)) {
+      stack.push_back(*missing);
+    } else {
+      const ValueId result = combine(wanted);
+      done_.emplace(std::make_pair(wanted.first.get(), wanted.second), result);
+      stack.pop_back();
+    }
+  }
+  return value(expr, guard);
+}
+
+/// The first operand that must be evaluated before `wanted` can be.
+std::optional<TileEvaluator::Wanted> TileEvaluator::next_missing(const Wanted& wanted) {
+  const auto& [expr, guard] = wanted;
+  if (const auto* apply = std::get_if<scalar::Apply>(&expr->kind); apply != nullptr && is_lazy(apply->opcode)) {
+    return next_missing_lazy(*apply, guard);
+  }
+  for (const Expr& child : scalar::children(expr)) {
+    if (!is_done({child, guard})) return Wanted{child, guard};
+  }
+  return std::nullopt;
+}
+
+std::optional<TileEvaluator::Wanted> TileEvaluator::next_missing_lazy(const scalar::Apply& apply, ValueId guard) {
+  if (!is_done({apply.args[0], guard})) return Wanted{apply.args[0], guard};
+  const ValueId condition = value(apply.args[0], guard);
+  const scalar::Value* known = builder_.as_constant(condition);
+  const auto missing = [&](const Expr& expr, ValueId under) {
+    return is_done({expr, under}) ? std::nullopt : std::optional(Wanted{expr, under});
+  };
+  if (apply.opcode == Opcode::LazyAnd) return missing(apply.args[1], both(guard, condition));
+  if (apply.opcode == Opcode::LazyOr) return missing(apply.args[1], except(guard, condition));
+  if (known != nullptr) return missing(apply.args[known->as_bool() ? 1 : 2], guard);
+  if (auto then = missing(apply.args[1], both(guard, condition))) return then;
+  return missing(apply.args[2], except(guard, condition));
+}
+
+ValueId TileEvaluator::combine(const Wanted& wanted) {
+  const auto& [expr, guard] = wanted;
+  const ValueId under = guard;
+  return match(
+      expr->kind, [&](const scalar::Constant& c) { return builder_.constant(c.value); },
+      [&](const scalar::AxisRef& ref) { return leaves_.axis(ref.axis); },
+      [&](const scalar::SymbolRef& ref) { return builder_.symbol(ref.symbol, wanted.first->dtype); },
+      [&](const scalar::AccRef& ref) { return leaves_.accumulator(ref.index, ref.other); },
+      [&](const scalar::Read& read) {
+        CORRLOOM_CHECK(read.pad == scalar::PadMode::None, "padding was not lowered");
+        CORRLOOM_CHECK(read.check != scalar::ReadCheck::Runtime, "a read that is checked at run time");
+        std::vector<ValueId> index;
+        for (const Expr& subscript : read.index) index.push_back(value(subscript, under));
+        return builder_.load(leaves_.buffer(read.source), std::move(index), under);
+      },
+      [&](const scalar::Apply& apply) { return combine_apply(apply, wanted.first->dtype, under); });
+}
+
+ValueId TileEvaluator::combine_apply(const scalar::Apply& apply, DType dtype, ValueId guard) {
+  if (is_lazy(apply.opcode)) {
+    const ValueId condition = value(apply.args[0], guard);
+    if (apply.opcode == Opcode::LazyAnd) {
+      return builder_.apply(Opcode::And, {condition, value(apply.args[1], both(guard, condition))});
+    }
+    if (apply.opcode == Opcode::LazyOr) {
+      return builder_.apply(Opcode::Or, {condition, value(apply.args[1], except(guard, condition))});
+    }
+    if (const scalar::Value* known = builder_.as_constant(condition))
+      return value(apply.args[known->as_bool() ? 1 : 2], guard);
+    const ValueId then = value(apply.args[1], both(guard, condition));
+    return builder_.apply(Opcode::Select, {condition, then, value(apply.args[2], except(guard, condition))});
+  }
+  std::vector<ValueId> args;
+  for (const Expr& arg : apply.args) args.push_back(value(arg, guard));
+  return builder_.apply(apply.opcode, std::move(args), dtype);
+}
+
+}  // namespace corrloom::passes

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/passes/function_builder.h"
+#include "ir/scalar/expr.h"
+
+namespace corrloom::passes {
+
+/// Writes scalar expressions as instructions at one point of a register tile.
+///
+/// An axis stands for a scalar or a ramp (the vector axis), so a value is a vector exactly when it depends on the
+/// vector axis. `if`, `land` and `lor` evaluate both sides, with the reads of each side masked by the condition under
+/// which it is wanted: nothing outside a buffer is touched.
+class TileEvaluator {
+ public:
+  struct Leaves {
+    std::function<loop::ValueId(scalar::AxisId)> axis;
+    std::function<loop::ValueId(int index, bool other)> accumulator;
+    std::function<loop::BufferId(scalar::TensorId)> buffer;
+  };
+  TileEvaluator(FunctionBuilder& builder, Leaves leaves) : builder_(builder), leaves_(std::move(leaves)) {}
+
+  /// The value of `expr`; its reads happen only where `guard` holds (a default id: everywhere).
+  loop::ValueId evaluate(const scalar::Expr& expr, loop::ValueId guard = {});
+
+ private:
+  /// A node and the condition under which it is wanted.
+  using Wanted = std::pair<scalar::Expr, loop::ValueId>;
+
+  std::optional<Wanted> next_missing(const Wanted& wanted);
+  std::optional<Wanted> next_missing_lazy(const scalar::Apply& apply, loop::ValueId guard);
+  bool is_done(const Wanted& wanted) const { return done_.contains({wanted.first.get(), wanted.second}); }
+  loop::ValueId value(const scalar::Expr& expr, loop::ValueId guard) const { return done_.at({expr.get(), guard}); }
+  loop::ValueId combine(const Wanted& wanted);
+  loop::ValueId combine_apply(const scalar::Apply& apply, DType dtype, loop::ValueId guard);
+  loop::ValueId both(loop::ValueId guard, loop::ValueId condition);
+  loop::ValueId except(loop::ValueId guard, loop::ValueId condition);
+
+  FunctionBuilder& builder_;
+  Leaves leaves_;
+  std::map<std::pair<const scalar::Node*, loop::ValueId>, loop::ValueId> done_;
+};
+
+}  // namespace corrloom::passes

@@ -1,0 +1,331 @@
+#include "compiler/passes/function_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/base/errors.h"
+#include "ir/scalar/evaluate.h"
+
+namespace corrloom::passes {
+
+using loop::Block;
+using loop::BufferId;
+using loop::Instr;
+using loop::Type;
+using loop::ValueId;
+using scalar::Opcode;
+using scalar::Value;
+
+namespace {
+
+/// First numbers of the structural keys, one for each kind of pure instruction.
+enum KeyKind : std::int64_t { kConstant, kSymbol, kApply, kSplat, kRamp, kShuffle, kLoad };
+
+std::vector<std::int64_t> key_of(KeyKind kind, Type type, std::span<const ValueId> ids,
+                                 std::initializer_list<std::int64_t> more = {}) {
+  std::vector<std::int64_t> key{kind, static_cast<std::int64_t>(type.dtype), type.lanes};
+  key.insert(key.end(), more);
+  for (ValueId id : ids) key.push_back(id.index);
+  return key;
+}
+
+DType result_dtype(Opcode opcode, DType last_operand, std::optional<DType> to) {
+  switch (scalar::info(opcode).result) {
+    case scalar::Result::Same:
+      return last_operand;
+    case scalar::Result::Boolean:
+      return DType::Bool;
+    case scalar::Result::Given:
+      break;
+  }
+  CORRLOOM_CHECK(to.has_value(), "a cast needs a dtype");
+  return *to;
+}
+
+}  // namespace
+
+FunctionBuilder::FunctionBuilder(std::string name, loop::Stage stage, std::vector<tensor::Symbol> symbols) {
+  function_.name = std::move(name);
+  function_.stage = stage;
+  function_.symbols = std::move(symbols);
+  scopes_.emplace_back();
+}
+
+BufferId FunctionBuilder::add_buffer(loop::Buffer buffer) {
+  function_.buffers.push_back(std::move(buffer));
+  return BufferId{static_cast<std::int32_t>(function_.buffers.size()) - 1};
+}
+
+ValueId FunctionBuilder::new_value(Type type, int depth, std::string name) {
+  function_.values.push_back({type, std::move(name)});
+  depth_.push_back(depth);
+  constants_.emplace_back();
+  return ValueId{static_cast<std::int32_t>(function_.values.size()) - 1};
+}
+
+ValueId FunctionBuilder::emit_pure(std::vector<std::int64_t> key, Type type, decltype(Instr::kind) kind, int lowest) {
+  Instr instr{{}, std::move(kind)};
+  int level = lowest;
+  for (ValueId id : loop::operands(instr)) level = std::max(level, depth_[static_cast<std::size_t>(id.index)]);
+  Scope& scope = scopes_[static_cast<std::size_t>(level)];
+  const auto found = scope.known.find(key);
+  if (found != scope.known.end()) return found->second;
+  const ValueId result = new_value(type, level);
+  instr.results = {result};
+  scope.block.instrs.push_back(std::move(instr));
+  scope.known.emplace(std::move(key), result);
+  return result;
+}
+
+ValueId FunctionBuilder::constant(const Value& value, int lanes) {
+  const Type type{value.dtype, lanes};
+  const ValueId id =
+      emit_pure(key_of(kConstant, type, {}, {static_cast<std::int64_t>(value.bits)}), type, loop::Constant{value});
+  constants_[static_cast<std::size_t>(id.index)] = value;
+  return id;
+}
+
+ValueId FunctionBuilder::symbol(scalar::SymbolId symbol, DType dtype) {
+  const Type type{dtype, 1};
+  return emit_pure(key_of(kSymbol, type, {}, {symbol.index}), type, loop::Symbol{symbol});
+}
+
+const Value* FunctionBuilder::as_constant(ValueId id) const {
+  const std::optional<Value>& value = constants_[static_cast<std::size_t>(id.index)];
+  return value ? &*value : nullptr;
+}
+
+std::optional<std::int64_t> FunctionBuilder::as_index(ValueId id) const {
+  const Value* value = as_constant(id);
+  if (value == nullptr || value->dtype != DType::I64) return std::nullopt;
+  return value->as_i64();
+}
+
+const loop::Ramp* FunctionBuilder::as_ramp(ValueId id) const {
+  const auto found = ramps_.find(id);
+  return found == ramps_.end() ? nullptr : &found->second;
+}
+
+ValueId FunctionBuilder::splat(ValueId value, int lanes) {
+  if (type(value).lanes == lanes) return value;
+  CORRLOOM_CHECK(type(value).lanes == 1, "a vector of ", type(value).lanes, " lanes where ", lanes, " are wanted");
+  if (const Value* known = as_constant(value)) return constant(*known, lanes);
+  const Type wide{type(value).dtype, lanes};
+  const ValueId ids[] = {value};
+  return emit_pure(key_of(kSplat, wide, ids), wide, loop::Splat{value});
+}
+
+ValueId FunctionBuilder::ramp(ValueId base, std::int64_t stride, int lanes) {
+  if (lanes == 1) return base;
+  if (stride == 0) return splat(base, lanes);
+  const Type wide{DType::I64, lanes};
+  const ValueId ids[] = {base};
+  const ValueId id = emit_pure(key_of(kRamp, wide, ids, {stride}), wide, loop::Ramp{base, stride});
+  ramps_.insert_or_assign(id, loop::Ramp{base, stride});
+  return id;
+}
+
+ValueId FunctionBuilder::shuffle(ValueId source, std::vector<int> lanes) {
+  const Type narrow{type(source).dtype, static_cast<int>(lanes.size())};
+  std::vector<std::int64_t> key = key_of(kShuffle, narrow, std::span(&source, 1));
+  key.insert(key.end(), lanes.begin(), lanes.end());
+  return emit_pure(std::move(key), narrow, loop::Shuffle{source, std::move(lanes)});
+}
+
+/// Index arithmetic in which some operand is a ramp and the result is one, or an invalid id.
+ValueId FunctionBuilder::fold_ramp(Opcode opcode, const std::vector<ValueId>& args, int lanes) {
+  if (lanes == 1 || args.size() != 2) return {};
+  struct Linear {
+    ValueId base;
+    std::int64_t stride;
+  };
+  const auto linear = [&](ValueId id) -> std::optional<Linear> {
+    if (const loop::Ramp* ramp = as_ramp(id)) return Linear{ramp->base, ramp->stride};
+    if (type(id).lanes == 1) return Linear{id, 0};
+    if (const std::optional<std::int64_t> known = as_index(id)) return Linear{index(*known), 0};
+    return std::nullopt;
+  };
+  const std::optional<Linear> a = linear(args[0]), b = linear(args[1]);
+  if (!a || !b) return {};
+  if (opcode == Opcode::Add) return ramp(apply(Opcode::Add, {a->base, b->base}), a->stride + b->stride, lanes);
+  if (opcode == Opcode::Sub) return ramp(apply(Opcode::Sub, {a->base, b->base}), a->stride - b->stride, lanes);
+  if (opcode != Opcode::Mul) return {};
+  const std::optional<std::int64_t> factor_a = a->stride == 0 ? as_index(a->base) : std::nullopt;
+  const std::optional<std::int64_t> factor_b = b->stride == 0 ? as_index(b->base) : std::nullopt;
+  std::int64_t stride = 0;
+  if (factor_b && !__builtin_mul_overflow(a->stride, *factor_b, &stride))
+    return ramp(mul(a->base, *factor_b), stride, lanes);
+  if (factor_a && !__builtin_mul_overflow(b->stride, *factor_a, &stride))
+    return ramp(mul(b->base, *factor_a), stride, lanes);
+  return {};
+}
+
+/// Constants, and the identities of integers that index arithmetic leaves behind; an invalid id when nothing folds.
+ValueId FunctionBuilder::fold(Opcode opcode, const std::vector<ValueId>& args, DType dtype, int lanes) {
+  std::vector<Value> known;
+  for (ValueId id : args) {
+    if (const Value* value = as_constant(id)) known.push_back(*value);
+  }
+  if (known.size() == args.size()) return constant(scalar::evaluate(opcode, known, dtype), lanes);
+  if (opcode == Opcode::Select) {
+    if (const Value* condition = as_constant(args[0])) return splat(args[condition->as_bool() ? 1 : 2], lanes);
+    if (args[1] == args[2]) return splat(args[1], lanes);
+    return {};
+  }
+  if (opcode == Opcode::And || opcode == Opcode::Or) {
+    for (int k : {0, 1}) {
+      const Value* value = as_constant(args[static_cast<std::size_t>(k)]);
+      if (value == nullptr || value->dtype != DType::Bool) continue;
+      const bool absorbs = value->as_bool() == (opcode == Opcode::Or);
+      return splat(absorbs ? args[static_cast<std::size_t>(k)] : args[static_cast<std::size_t>(1 - k)], lanes);
+    }
+    return {};
+  }
+  if (!is_integer(dtype) || args.size() != 2) return {};
+  const Value *a = as_constant(args[0]), *b = as_constant(args[1]);
+  const auto is = [](const Value* value, std::int64_t wanted) {
+    return value != nullptr && is_integer(value->dtype) && value->as_i64() == wanted;
+  };
+  if (opcode == Opcode::Add && is(a, 0)) return splat(args[1], lanes);
+  if ((opcode == Opcode::Add || opcode == Opcode::Sub) && is(b, 0)) return splat(args[0], lanes);
+  if (opcode == Opcode::Mul && (is(a, 0) || is(b, 0))) return constant(Value::integer(dtype, 0), lanes);
+  if (opcode == Opcode::Mul && is(a, 1)) return splat(args[1], lanes);
+  if ((opcode == Opcode::Mul || opcode == Opcode::FloorDiv) && is(b, 1)) return splat(args[0], lanes);
+  if (opcode == Opcode::Mod && is(b, 1)) return constant(Value::integer(dtype, 0), lanes);
+  if (opcode == Opcode::Sub && args[0] == args[1]) return constant(Value::integer(dtype, 0), lanes);
+  return {};
+}
+
+ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::optional<DType> to) {
+  if (opcode == Opcode::Fence) return args[0];
+  const DType dtype = result_dtype(opcode, type(args.back()).dtype, to);
+  int lanes = 1;
+  for (ValueId id : args) lanes = std::max(lanes, type(id).lanes);
+  if (const ValueId folded = fold(opcode, args, dtype, lanes)) return folded;
+  if (dtype == DType::I64) {
+    if (const ValueId folded = fold_ramp(opcode, args, lanes)) return folded;
+    // Constants gather at the end of a sum, (x + 1) + 2 = x + 3, where addresses can take them as displacements.
+    if (lanes == 1 && opcode == Opcode::Sub && as_index(args[1])) {
+      return apply(Opcode::Add,
+                   {args[0], index(static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(*as_index(args[1]))))});
+    }
+    if (lanes == 1 && opcode == Opcode::Add) {
+      if (as_index(args[0])) std::swap(args[0], args[1]);
+      const auto inner = applies_.find(args[0]);
+      if (inner != applies_.end()) {
+        const std::optional<std::int64_t> first = as_index(inner->second.args[1]), second = as_index(args[1]);
+        std::int64_t sum = 0;
+        if (first && second && !__builtin_add_overflow(*first, *second, &sum))
+          return add(inner->second.args[0], index(sum));
+        if (first && !second) return add(add(inner->second.args[0], args[1]), inner->second.args[1]);
+      }
+      const auto right = applies_.find(args[1]);
+      if (right != applies_.end() && as_index(right->second.args[1]))
+        return add(add(args[0], right->second.args[0]), right->second.args[1]);
+    }
+  }
+  for (ValueId& id : args) id = splat(id, lanes);
+  const Type result{dtype, lanes};
+  std::vector<std::int64_t> key = key_of(kApply, result, args, {static_cast<std::int64_t>(opcode)});
+  const ValueId id = emit_pure(std::move(key), result, loop::Apply{opcode, args});
+  if (result == Type{DType::I64, 1} && opcode == Opcode::Add)
+    applies_.insert_or_assign(id, loop::Apply{opcode, std::move(args)});
+  return id;
+}
+
+int FunctionBuilder::outermost_for_loads() const {
+  int level = depth();
+  while (level > 0 && scopes_[static_cast<std::size_t>(level)].loads_may_leave) --level;
+  return level;
+}
+
+ValueId FunctionBuilder::load(BufferId buffer, std::vector<ValueId> index, ValueId mask) {
+  int lanes = mask ? type(mask).lanes : 1;
+  for (ValueId id : index) lanes = std::max(lanes, type(id).lanes);
+  if (mask) {
+    mask = splat(mask, lanes);
+    if (const Value* known = as_constant(mask)) {
+      if (!known->as_bool()) return constant(Value{function_.buffer(buffer).dtype, 0}, lanes);
+      mask = {};
+      lanes = 1;
+      for (ValueId id : index) lanes = std::max(lanes, type(id).lanes);
+    }
+  }
+  const loop::Buffer& source = function_.buffer(buffer);
+  const Type result{source.dtype, lanes};
+  if (source.written) {
+    const ValueId id = new_value(result, depth());
+    scopes_.back().block.instrs.push_back({{id}, loop::Load{buffer, std::move(index), mask}});
+    return id;
+  }
+  std::vector<std::int64_t> key = key_of(kLoad, result, index, {buffer.index, mask.index});
+  return emit_pure(std::move(key), result, loop::Load{buffer, std::move(index), mask}, outermost_for_loads());
+}
+
+void FunctionBuilder::store(BufferId buffer, std::vector<ValueId> index, ValueId value, ValueId mask) {
+  int lanes = 1;
+  for (ValueId id : index) lanes = std::max(lanes, type(id).lanes);
+  value = splat(value, lanes);
+  if (mask) mask = splat(mask, lanes);
+  scopes_.back().block.instrs.push_back({{}, loop::Store{buffer, std::move(index), value, mask}});
+}
+
+Block FunctionBuilder::run_scope(bool loads_may_leave, const std::function<std::vector<ValueId>()>& body) {
+  scopes_.emplace_back();
+  scopes_.back().loads_may_leave = loads_may_leave;
+  std::vector<ValueId> yields = body();
+  Block block = std::move(scopes_.back().block);
+  scopes_.pop_back();
+  block.yields = std::move(yields);
+  return block;
+}
+
+std::vector<ValueId> FunctionBuilder::for_loop(const std::string& name, ValueId extent, loop::Binding binding,
+                                               const std::vector<ValueId>& inits, const LoopBody& body) {
+  const std::optional<std::int64_t> trips = as_index(extent);
+  if (binding == loop::Binding::Serial && trips && *trips <= 0) return inits;
+  if (binding == loop::Binding::Serial && trips && *trips == 1) return body(index(0), inits);
+  loop::For loop;
+  loop.extent = extent;
+  loop.binding = binding;
+  loop.inits = inits;
+  const bool runs = trips && *trips > 0;
+  Instr instr;
+  for (ValueId init : inits) instr.results.push_back(new_value(type(init), depth()));
+  const int inside = depth() + 1;
+  loop.variable = new_value({DType::I64, 1}, inside, name);
+  for (ValueId init : inits) loop.carried.push_back(new_value(type(init), inside));
+  const ValueId variable = loop.variable;
+  const std::vector<ValueId> carried = loop.carried;
+  loop.body = run_scope(runs, [&] { return body(variable, carried); });
+  CORRLOOM_CHECK(loop.body.yields.size() == inits.size(), "loop ", name, " yields ", loop.body.yields.size(),
+                 " values, carries ", inits.size());
+  std::vector<ValueId> results = instr.results;
+  instr.kind = std::move(loop);
+  scopes_.back().block.instrs.push_back(std::move(instr));
+  return results;
+}
+
+std::vector<ValueId> FunctionBuilder::if_else(ValueId condition, const Branch& then, const Branch& otherwise) {
+  if (const Value* known = as_constant(condition)) return known->as_bool() ? then() : otherwise();
+  loop::If branch;
+  branch.condition = condition;
+  branch.then = run_scope(false, then);
+  branch.otherwise = run_scope(false, otherwise);
+  CORRLOOM_CHECK(branch.then.yields.size() == branch.otherwise.yields.size(),
+                 "the branches of a condition yield different numbers of values");
+  Instr instr;
+  for (ValueId id : branch.then.yields) instr.results.push_back(new_value(type(id), depth()));
+  std::vector<ValueId> results = instr.results;
+  instr.kind = std::move(branch);
+  scopes_.back().block.instrs.push_back(std::move(instr));
+  return results;
+}
+
+loop::Function FunctionBuilder::finish() {
+  CORRLOOM_CHECK(scopes_.size() == 1, "a loop or branch is still open");
+  function_.body = std::move(scopes_.back().block);
+  return std::move(function_);
+}
+
+}  // namespace corrloom::passes

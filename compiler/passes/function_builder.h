@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/loop/function.h"
+
+namespace corrloom::passes {
+
+/// Builds a loop function. Pure instructions are folded, shared, and placed in the outermost block where their operands
+/// are known, so that what the lowering asks for again in an inner loop or at another point of a register tile is
+/// computed once.
+///
+/// Scalars mix with vectors: `apply` splats them. Index arithmetic on ramps stays a ramp: ramp(b, s) + x = ramp(b + x,
+/// s).
+class FunctionBuilder {
+ public:
+  FunctionBuilder(std::string name, loop::Stage stage, std::vector<tensor::Symbol> symbols);
+
+  loop::BufferId add_buffer(loop::Buffer buffer);
+  const loop::Buffer& buffer(loop::BufferId id) const { return function_.buffer(id); }
+  loop::Type type(loop::ValueId id) const { return function_.type(id); }
+
+  loop::ValueId constant(const scalar::Value& value, int lanes = 1);
+  loop::ValueId index(std::int64_t value) { return constant(scalar::Value::i64(value)); }
+  loop::ValueId symbol(scalar::SymbolId id, DType dtype);
+  /// `to` is for casts and bitcasts.
+  loop::ValueId apply(scalar::Opcode opcode, std::vector<loop::ValueId> args, std::optional<DType> to = std::nullopt);
+  /// `value` in `lanes` lanes; itself when it has them already.
+  loop::ValueId splat(loop::ValueId value, int lanes);
+  loop::ValueId ramp(loop::ValueId base, std::int64_t stride, int lanes);
+  loop::ValueId shuffle(loop::ValueId source, std::vector<int> lanes);
+  /// The lanes follow from the widest index or mask. Loads from a buffer that the function does not write are pure, but
+  /// stay inside conditions and inside loops that may not run.
+  loop::ValueId load(loop::BufferId buffer, std::vector<loop::ValueId> index, loop::ValueId mask = {});
+  void store(loop::BufferId buffer, std::vector<loop::ValueId> index, loop::ValueId value, loop::ValueId mask = {});
+
+  // Index arithmetic, folded.
+  loop::ValueId add(loop::ValueId a, loop::ValueId b) { return apply(scalar::Opcode::Add, {a, b}); }
+  loop::ValueId mul(loop::ValueId a, std::int64_t b) { return apply(scalar::Opcode::Mul, {a, index(b)}); }
+  std::optional<std::int64_t> as_index(loop::ValueId id) const;
+  const scalar::Value* as_constant(loop::ValueId id) const;
+  /// The ramp that `id` was defined as, if any.
+  const loop::Ramp* as_ramp(loop::ValueId id) const;
+
+  using LoopBody =
+      std::function<std::vector<loop::ValueId>(loop::ValueId variable, std::span<const loop::ValueId> carried)>;
+  /// A loop; `body` returns what the carried values become. A serial loop of constant extent 0 is left out, one of
+  /// extent 1 is its body.
+  std::vector<loop::ValueId> for_loop(const std::string& name, loop::ValueId extent, loop::Binding binding,
+                                      const std::vector<loop::ValueId>& inits, const LoopBody& body);
+  using Branch = std::function<std::vector<loop::ValueId>()>;
+  /// A condition; both branches return values of the same types. A constant condition is its branch.
+  std::vector<loop::ValueId> if_else(loop::ValueId condition, const Branch& then, const Branch& otherwise);
+
+  loop::Function finish();
+
+ private:
+  struct Scope {
+    loop::Block block;
+    std::map<std::vector<std::int64_t>, loop::ValueId> known;  ///< pure instructions by structure
+    bool loads_may_leave = true;                               ///< false in branches and in loops that may not run
+  };
+
+  loop::ValueId new_value(loop::Type type, int depth, std::string name = {});
+  loop::ValueId emit_pure(std::vector<std::int64_t> key, loop::Type type, decltype(loop::Instr::kind) kind,
+                          int lowest = 0);
+  loop::ValueId fold(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, DType dtype, int lanes);
+  loop::ValueId fold_ramp(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
+  int depth() const { return static_cast<int>(scopes_.size()) - 1; }
+  /// The outermost scope that a load may move to from here.
+  int outermost_for_loads() const;
+  loop::Block run_scope(bool loads_may_leave, const std::function<std::vector<loop::ValueId>()>& body);
+
+  loop::Function function_;
+  std::vector<Scope> scopes_;
+  std::vector<int> depth_;  ///< of the scope that defines each value
+  std::vector<std::optional<scalar::Value>> constants_;
+  std::map<loop::ValueId, loop::Ramp> ramps_;
+  std::map<loop::ValueId, loop::Apply> applies_;  ///< scalar i64 sums, for folding constants through them
+};
+
+}  // namespace corrloom::passes

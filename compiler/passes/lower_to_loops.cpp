@@ -1,0 +1,564 @@
+#include "compiler/passes/lower_to_loops.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "compiler/passes/evaluate_tile.h"
+#include "compiler/passes/function_builder.h"
+#include "ir/base/errors.h"
+
+namespace corrloom::passes {
+namespace {
+
+using loop::Binding;
+using loop::BufferId;
+using loop::ValueId;
+using scalar::AxisId;
+using scalar::Expr;
+using scalar::Opcode;
+using scalar::TensorId;
+using schedule::Bind;
+using tensor::Accumulator;
+using tensor::Compute;
+
+/// What the loops so far leave of an axis: the elements [base, base + count).
+struct Tile {
+  ValueId base;
+  ValueId count;
+  std::optional<std::int64_t> size;  ///< the count, where it is known
+  std::int64_t full = 0;             ///< where it is not: it is this, or the rest of the extent by it
+};
+
+/// An axis at one point of the register tile: a scalar or a ramp, and the lanes that exist (a default id: all).
+struct PointAxis {
+  ValueId value;
+  ValueId mask;
+};
+using Point = std::map<AxisId, PointAxis>;
+using Tiles = std::map<AxisId, Tile>;
+
+/// Builds the loops of one compute.
+class Lowering {
+ public:
+  Lowering(const tensor::Graph& graph, TensorId id, const schedule::Stage& stage);
+  LoweredKernel run();
+
+ private:
+  struct Level {
+    AxisId axis;
+    std::int64_t step;
+    Bind bind;
+    bool reduction;
+    std::int64_t enclosing;  ///< step of the next outer loop of the axis, 0 when this is the outermost
+  };
+
+  void add_buffers();
+  void block_loops(std::size_t level, std::size_t end, Tiles& tiles);
+  void thread_loops(std::size_t begin, std::size_t end, Tiles tiles);
+  void guard_threads(std::size_t level, std::size_t end, Tiles tiles);
+  void serial_loops(std::size_t level, Tiles tiles);
+  void settle_sizes(std::size_t level, Tiles tiles);
+  void register_tile(std::size_t level, const Tiles& tiles);
+  std::vector<Point> points(std::size_t level, const Tiles& tiles);
+  void add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out);
+
+  using Accumulators = std::vector<std::vector<ValueId>>;  ///< by point, then accumulator
+  Accumulators reduce(std::size_t level, std::vector<Point>& tile_points, Accumulators accumulators);
+  Accumulators reduce_loop(const Level& level, std::vector<Point>& tile_points, Accumulators accumulators,
+                           std::size_t next);
+  bool rows_fill_lanes() const;
+  Accumulators reduce_lanes(std::size_t first, std::vector<Point>& tile_points, Accumulators accumulators);
+  static std::vector<ValueId> flatten(const Accumulators& accumulators);
+  Accumulators unflatten(std::span<const ValueId> flat) const;
+  Accumulators step(std::vector<Point>& tile_points, const Accumulators& accumulators);
+  std::vector<ValueId> merge_lanes(const Point& point, std::vector<ValueId> accumulators);
+  Accumulators initial(const std::vector<Point>& tile_points);
+
+  ValueId evaluate(const Expr& expr, const Point& point, const std::vector<ValueId>& accumulators,
+                   const std::vector<ValueId>& others, ValueId guard);
+  ValueId mask_of(const Point& point);
+  std::int64_t constant_extent(AxisId axis) const;
+  std::size_t first(Bind bind, bool reduction) const;
+  ValueId extent_of(AxisId axis, const Point& point);
+
+  const tensor::Graph& graph_;
+  TensorId id_;
+  const tensor::Op& op_;
+  const Compute& compute_;
+  std::vector<Level> levels_;
+  FunctionBuilder builder_;
+  std::map<TensorId, BufferId> buffers_;
+  std::vector<TensorId> order_;
+  BufferId result_;
+};
+
+std::string kernel_name(const tensor::Graph& graph, const tensor::Op& op) {
+  return graph.name + "." + op.name;
+}
+
+Lowering::Lowering(const tensor::Graph& graph, TensorId id, const schedule::Stage& stage)
+    : graph_(graph),
+      id_(id),
+      op_(graph.op(id)),
+      compute_(std::get<Compute>(op_.kind)),
+      builder_(kernel_name(graph, op_), loop::Stage::Mapped, graph.symbols) {
+  const auto axis_named = [&](const std::string& name) -> std::pair<AxisId, bool> {
+    for (const tensor::Axis& axis : compute_.axes) {
+      if (axis.name == name) return {axis.id, false};
+    }
+    for (const tensor::Axis& axis : compute_.reduction->axes) {
+      if (axis.name == name) return {axis.id, true};
+    }
+    CORRLOOM_CHECK(false, "the schedule names an unknown axis ", name);
+    return {};
+  };
+  std::map<AxisId, std::int64_t> steps;
+  for (const schedule::Loop& loop : stage.loops) {
+    const auto [axis, reduction] = axis_named(loop.axis);
+    levels_.push_back({axis, loop.step, loop.bind, reduction, steps[axis]});
+    steps[axis] = loop.step;
+  }
+}
+
+/// One buffer for each tensor that the compute reads, in the order of their ids, and one for the result.
+void Lowering::add_buffers() {
+  std::vector<TensorId> read;
+  tensor::for_each_expr(op_, [&](const Expr& expr) {
+    scalar::for_each_node(expr, [&](const Expr& node) {
+      if (const scalar::Read* found = scalar::as_read(node)) read.push_back(found->source);
+    });
+  });
+  std::sort(read.begin(), read.end());
+  read.erase(std::unique(read.begin(), read.end()), read.end());
+  const auto add = [&](TensorId tensor, bool written) {
+    const tensor::Op& op = graph_.op(tensor);
+    order_.push_back(tensor);
+    return builder_.add_buffer({op.name, op.dtype, op.extents, loop::Space::Global, written});
+  };
+  for (TensorId tensor : read) buffers_.emplace(tensor, add(tensor, false));
+  result_ = add(id_, true);
+}
+
+std::int64_t Lowering::constant_extent(AxisId axis) const {
+  for (const tensor::Axis& candidate : compute_.axes) {
+    if (candidate.id != axis) continue;
+    const std::optional<std::int64_t> extent = scalar::as_i64(candidate.extent);
+    CORRLOOM_CHECK(extent.has_value(), "axis ", candidate.name, " has an extent that is not known");
+    return *extent;
+  }
+  CORRLOOM_CHECK(false, "not an output axis");
+  return 0;
+}
+
+LoweredKernel Lowering::run() {
+  add_buffers();
+  Tiles tiles;
+  for (const tensor::Axis& axis : compute_.axes) {
+    const std::int64_t extent = constant_extent(axis.id);
+    tiles[axis.id] = {builder_.index(0), builder_.index(extent), extent};
+  }
+  std::size_t blocks = 0;
+  while (blocks < levels_.size() && levels_[blocks].bind == Bind::Block) ++blocks;
+  // The blocks of the launch are numbered in one dimension; each block finds its place along every axis.
+  std::int64_t count = 1;
+  for (std::size_t k = 0; k < blocks; ++k) {
+    const std::int64_t trips = (*tiles[levels_[k].axis].size + levels_[k].step - 1) / levels_[k].step;
+    CORRLOOM_CHECK(!__builtin_mul_overflow(count, std::max<std::int64_t>(trips, 0), &count),
+                   "the number of blocks overflows");
+  }
+  builder_.for_loop("block", builder_.index(count), Binding::Block, {}, [&](ValueId block, std::span<const ValueId>) {
+    std::int64_t below = count;
+    for (std::size_t k = 0; k < blocks; ++k) {
+      Tile& tile = tiles[levels_[k].axis];
+      const std::int64_t step = levels_[k].step, extent = *tile.size;
+      const std::int64_t trips = std::max<std::int64_t>((extent + step - 1) / step, 1);
+      below /= trips;
+      const ValueId number = builder_.apply(
+          Opcode::Mod, {builder_.apply(Opcode::FloorDiv, {block, builder_.index(std::max<std::int64_t>(below, 1))}),
+                        builder_.index(trips)});
+      tile.base = builder_.add(tile.base, builder_.mul(number, step));
+      if (extent % step == 0) {
+        tile.size = step;
+        tile.count = builder_.index(step);
+      } else if (trips == 1) {
+        tile.size = extent;
+      } else {
+        tile.size = std::nullopt;
+        tile.full = step;
+        tile.count = builder_.apply(
+            Opcode::Min, {builder_.index(step), builder_.apply(Opcode::Sub, {builder_.index(extent), tile.base})});
+      }
+    }
+    std::size_t threads = blocks;
+    while (threads < levels_.size() && levels_[threads].bind == Bind::Thread) ++threads;
+    if (threads > blocks) {
+      thread_loops(blocks, threads, tiles);
+    } else {
+      serial_loops(blocks, tiles);
+    }
+    return std::vector<ValueId>{};
+  });
+  return {builder_.finish(), order_, id_};
+}
+
+/// Threads are numbered in one dimension too, the last axis fastest, so that neighbours touch neighbouring elements.
+void Lowering::thread_loops(std::size_t begin, std::size_t end, Tiles tiles) {
+  std::vector<std::int64_t> trips;
+  std::int64_t count = 1;
+  for (std::size_t k = begin; k < end; ++k) {
+    const Level& level = levels_[k];
+    const std::int64_t nominal = level.enclosing != 0 ? level.enclosing : constant_extent(level.axis);
+    trips.push_back((std::min(nominal, std::max<std::int64_t>(constant_extent(level.axis), 1)) + level.step - 1) /
+                    level.step);
+    count *= trips.back();
+  }
+  builder_.for_loop(
+      "thread", builder_.index(count), Binding::Thread, {}, [&](ValueId thread, std::span<const ValueId>) {
+        std::int64_t below = count;
+        for (std::size_t k = begin; k < end; ++k) {
+          below /= trips[k - begin];
+          const ValueId number = builder_.apply(
+              Opcode::Mod,
+              {builder_.apply(Opcode::FloorDiv, {thread, builder_.index(below)}), builder_.index(trips[k - begin])});
+          Tile& tile = tiles[levels_[k].axis];
+          const ValueId offset = builder_.mul(number, levels_[k].step);
+          tile.base = builder_.add(tile.base, offset);
+          tile.count = builder_.apply(Opcode::Sub, {tile.count, offset});
+        }
+        guard_threads(begin, end, tiles);
+        return std::vector<ValueId>{};
+      });
+}
+
+/// Lets only those threads go on that have something to do, with the full step or the rest of the extent.
+void Lowering::guard_threads(std::size_t level, std::size_t end, Tiles tiles) {
+  if (level == end) return serial_loops(end, std::move(tiles));
+  const Level& here = levels_[level];
+  const std::int64_t step = here.step, extent = constant_extent(here.axis), rest = extent % step;
+  const auto go_on = [&](std::int64_t size) {
+    Tiles inner = tiles;
+    inner[here.axis].size = size;
+    inner[here.axis].count = builder_.index(size);
+    guard_threads(level + 1, end, std::move(inner));
+    return std::vector<ValueId>{};
+  };
+  const auto nothing = [] { return std::vector<ValueId>{}; };
+  const Tile& tile = tiles[here.axis];
+  const std::int64_t nominal = here.enclosing != 0 ? here.enclosing : extent;
+  if (tile.size && *tile.size % step == 0 && *tile.size == nominal) {
+    go_on(step);
+    return;
+  }
+  const ValueId remaining = tile.count;
+  builder_.if_else(
+      builder_.apply(Opcode::Ge, {remaining, builder_.index(step)}), [&] { return go_on(step); },
+      [&] {
+        if (rest == 0) return nothing();
+        return builder_.if_else(
+            builder_.apply(Opcode::Gt, {remaining, builder_.index(0)}), [&] { return go_on(rest); }, nothing);
+      });
+}
+
+void Lowering::serial_loops(std::size_t level, Tiles tiles) {
+  if (level == levels_.size() || levels_[level].reduction || levels_[level].bind != Bind::Serial)
+    return settle_sizes(level, std::move(tiles));
+  const Level& here = levels_[level];
+  const Tile tile = tiles[here.axis];
+  const auto run = [&](ValueId base, std::int64_t size) {
+    Tiles inner = tiles;
+    inner[here.axis] = {base, builder_.index(size), size};
+    serial_loops(level + 1, std::move(inner));
+  };
+  const ValueId full = builder_.apply(Opcode::FloorDiv, {tile.count, builder_.index(here.step)});
+  builder_.for_loop(graph_.axis_names[static_cast<std::size_t>(here.axis.index)], full, Binding::Serial, {},
+                    [&](ValueId number, std::span<const ValueId>) {
+                      run(builder_.add(tile.base, builder_.mul(number, here.step)), here.step);
+                      return std::vector<ValueId>{};
+                    });
+  // What is left over has one size, whatever the outer tiles: their steps are multiples of this one.
+  const std::int64_t rest = (tile.size ? *tile.size : constant_extent(here.axis)) % here.step;
+  if (rest == 0) return;
+  const ValueId base = builder_.add(tile.base, builder_.mul(full, here.step));
+  const ValueId left = builder_.apply(Opcode::Mod, {tile.count, builder_.index(here.step)});
+  builder_.if_else(
+      builder_.apply(Opcode::Gt, {left, builder_.index(0)}),
+      [&] {
+        run(base, rest);
+        return std::vector<ValueId>{};
+      },
+      [] { return std::vector<ValueId>{}; });
+}
+
+/// A register tile has a size that is known: a body each for whole blocks and for the last one along an axis.
+void Lowering::settle_sizes(std::size_t level, Tiles tiles) {
+  const auto open = std::find_if(tiles.begin(), tiles.end(), [](const auto& entry) { return !entry.second.size; });
+  if (open == tiles.end()) return register_tile(level, tiles);
+  const auto go_on = [&](std::int64_t size) {
+    Tiles settled = tiles;
+    settled[open->first].size = size;
+    settle_sizes(level, std::move(settled));
+    return std::vector<ValueId>{};
+  };
+  const Tile& tile = open->second;
+  const std::int64_t rest = constant_extent(open->first) % tile.full;
+  builder_.if_else(
+      builder_.apply(Opcode::Eq, {tile.count, builder_.index(tile.full)}), [&] { return go_on(tile.full); },
+      [&] { return go_on(rest); });
+}
+
+void Lowering::add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out) {
+  while (level < levels_.size() && levels_[level].reduction) ++level;
+  if (level == levels_.size()) {
+    // An axis without a loop of its own has one element here.
+    for (const auto& [axis, tile] : tiles) {
+      if (!point.contains(axis)) point[axis] = {tile.base, {}};
+    }
+    out.push_back(std::move(point));
+    return;
+  }
+  const Level& here = levels_[level];
+  const Tile& tile = tiles.at(here.axis);
+  CORRLOOM_CHECK(tile.size.has_value(), "the register tile has a size that is not known");
+  if (here.bind == Bind::Vector) {
+    CORRLOOM_CHECK(here.enclosing > 0, "a vector loop needs an enclosing step");
+    const int lanes = static_cast<int>(here.enclosing);
+    ValueId mask;
+    if (*tile.size < lanes) {
+      const ValueId lane = builder_.ramp(builder_.index(0), 1, lanes);
+      mask = builder_.apply(Opcode::Lt, {lane, builder_.index(*tile.size)});
+    }
+    point[here.axis] = {builder_.ramp(tile.base, 1, lanes), mask};
+    return add_points(level + 1, tiles, std::move(point), out);
+  }
+  CORRLOOM_CHECK(here.bind == Bind::Unroll, "only unrolled and vector loops stand in the register tile");
+  for (std::int64_t at = 0; at < *tile.size; at += here.step) {
+    Tiles inner = tiles;
+    const std::int64_t size = std::min(here.step, *tile.size - at);
+    inner[here.axis] = {builder_.add(tile.base, builder_.index(at)), builder_.index(size), size};
+    add_points(level + 1, inner, point, out);
+  }
+}
+
+ValueId Lowering::mask_of(const Point& point) {
+  for (const auto& [axis, at] : point) {
+    if (at.mask) return at.mask;
+  }
+  return {};
+}
+
+ValueId Lowering::evaluate(const Expr& expr, const Point& point, const std::vector<ValueId>& accumulators,
+                           const std::vector<ValueId>& others, ValueId guard) {
+  TileEvaluator evaluator(builder_, {[&](AxisId axis) { return point.at(axis).value; },
+                                     [&](int index, bool other) {
+                                       return (other ? others : accumulators)[static_cast<std::size_t>(index)];
+                                     },
+                                     [&](TensorId tensor) { return buffers_.at(tensor); }});
+  return evaluator.evaluate(expr, guard);
+}
+
+void Lowering::register_tile(std::size_t level, const Tiles& tiles) {
+  std::vector<Point> tile_points;
+  add_points(level, tiles, {}, tile_points);
+  Accumulators accumulators(tile_points.size());
+  if (compute_.reduction) {
+    accumulators = reduce(level, tile_points, initial(tile_points));
+    if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes) {
+      for (std::size_t k = 0; k < tile_points.size(); ++k)
+        accumulators[k] = merge_lanes(tile_points[k], std::move(accumulators[k]));
+    }
+  }
+  for (std::size_t k = 0; k < tile_points.size(); ++k) {
+    const ValueId mask = mask_of(tile_points[k]);
+    const ValueId value = evaluate(compute_.body, tile_points[k], accumulators[k], {}, mask);
+    std::vector<ValueId> index;
+    for (const tensor::Axis& axis : compute_.axes) index.push_back(tile_points[k].at(axis.id).value);
+    builder_.store(result_, std::move(index), value, mask);
+  }
+}
+
+/// The accumulators before the first element, in as many lanes as the steps will have.
+Lowering::Accumulators Lowering::initial(const std::vector<Point>& tile_points) {
+  int lanes = 1;
+  for (const Level& level : levels_) {
+    if (level.bind == Bind::Vector)
+      lanes = static_cast<int>(level.reduction ? compute_.reduction->order.lanes : level.enclosing);
+  }
+  Accumulators out;
+  for (const Point& point : tile_points) {
+    std::vector<ValueId> start;
+    for (const Accumulator& accumulator : compute_.reduction->accumulators) {
+      start.push_back(builder_.splat(evaluate(accumulator.init, point, {}, {}, mask_of(point)), lanes));
+    }
+    out.push_back(std::move(start));
+  }
+  return out;
+}
+
+/// One element of the reduction at every point of the tile.
+Lowering::Accumulators Lowering::step(std::vector<Point>& tile_points, const Accumulators& accumulators) {
+  Accumulators out;
+  for (std::size_t k = 0; k < tile_points.size(); ++k) {
+    const ValueId mask = mask_of(tile_points[k]);
+    std::vector<ValueId> next;
+    for (std::size_t a = 0; a < accumulators[k].size(); ++a) {
+      const ValueId value =
+          evaluate(compute_.reduction->accumulators[a].step, tile_points[k], accumulators[k], {}, mask);
+      next.push_back(builder_.splat(value, builder_.type(accumulators[k][a]).lanes));
+    }
+    out.push_back(std::move(next));
+  }
+  return out;
+}
+
+ValueId Lowering::extent_of(AxisId axis, const Point& point) {
+  for (const tensor::Axis& candidate : compute_.reduction->axes) {
+    if (candidate.id == axis) return evaluate(candidate.extent, point, {}, {}, {});
+  }
+  CORRLOOM_CHECK(false, "not a reduction axis");
+  return {};
+}
+
+Lowering::Accumulators Lowering::reduce(std::size_t level, std::vector<Point>& tile_points, Accumulators accumulators) {
+  while (level < levels_.size() && !levels_[level].reduction) ++level;
+  if (level == levels_.size()) return step(tile_points, accumulators);
+  const Level& here = levels_[level];
+  if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes && !rows_fill_lanes())
+    return reduce_lanes(0, tile_points, std::move(accumulators));
+  if (here.bind == Bind::Vector)
+    return reduce_lanes(compute_.reduction->axes.size() - 1, tile_points, std::move(accumulators));
+  if (here.bind == Bind::Unroll) {
+    const std::optional<std::int64_t> trips = builder_.as_index(extent_of(here.axis, tile_points.front()));
+    CORRLOOM_CHECK(trips.has_value(), "an unrolled reduction loop has an extent that is not known");
+    for (std::int64_t at = 0; at < *trips; ++at) {
+      for (Point& point : tile_points) point[here.axis] = {builder_.index(at), {}};
+      accumulators = reduce(level + 1, tile_points, std::move(accumulators));
+    }
+    return accumulators;
+  }
+  return reduce_loop(here, tile_points, std::move(accumulators), level + 1);
+}
+
+/// A loop that carries every accumulator of the tile.
+Lowering::Accumulators Lowering::reduce_loop(const Level& here, std::vector<Point>& tile_points,
+                                             Accumulators accumulators, std::size_t next) {
+  const ValueId trips = extent_of(here.axis, tile_points.front());
+  CORRLOOM_CHECK(builder_.type(trips).lanes == 1, "the range of a reduction depends on the vector axis");
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(here.axis.index)];
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    for (Point& point : tile_points) point[here.axis] = {number, {}};
+    return flatten(reduce(next, tile_points, unflatten(values)));
+  };
+  return unflatten(builder_.for_loop(name, trips, Binding::Serial, flatten(accumulators), body));
+}
+
+/// The halving tree of Order::Lanes: lane l with lane l + n/2, until one is left.
+std::vector<ValueId> Lowering::merge_lanes(const Point& point, std::vector<ValueId> accumulators) {
+  for (int lanes = static_cast<int>(compute_.reduction->order.lanes); lanes > 1; lanes /= 2) {
+    const auto half = [&](int first) {
+      std::vector<int> picked;
+      for (int lane = first; lane < first + lanes / 2; ++lane) picked.push_back(lane);
+      std::vector<ValueId> out;
+      for (ValueId accumulator : accumulators) out.push_back(builder_.shuffle(accumulator, picked));
+      return out;
+    };
+    const std::vector<ValueId> lower = half(0), upper = half(lanes / 2);
+    for (std::size_t a = 0; a < accumulators.size(); ++a) {
+      const ValueId merged = evaluate(compute_.reduction->accumulators[a].merge, point, lower, upper, {});
+      accumulators[a] = builder_.splat(merged, lanes / 2);
+    }
+  }
+  return accumulators;
+}
+
+/// Whether lanes can follow the last axis alone: then element numbers and its indices agree modulo the lanes.
+bool Lowering::rows_fill_lanes() const {
+  const std::vector<tensor::Axis>& axes = compute_.reduction->axes;
+  const std::optional<std::int64_t> last = scalar::as_i64(axes.back().extent);
+  return axes.size() == 1 || (last && *last % compute_.reduction->order.lanes == 0);
+}
+
+/// Reduction axes `first` and after in the lanes of a vector: whole vectors of consecutive elements, then a masked one
+/// for the rest.
+Lowering::Accumulators Lowering::reduce_lanes(std::size_t first, std::vector<Point>& tile_points,
+                                              Accumulators accumulators) {
+  const std::span<const tensor::Axis> axes(compute_.reduction->axes.begin() + static_cast<std::ptrdiff_t>(first),
+                                           compute_.reduction->axes.end());
+  const int lanes = static_cast<int>(compute_.reduction->order.lanes);
+  ValueId count = builder_.index(1);
+  std::vector<ValueId> extents;
+  for (const tensor::Axis& axis : axes) {
+    extents.push_back(extent_of(axis.id, tile_points.front()));
+    count = builder_.apply(Opcode::Mul, {count, extents.back()});
+  }
+  const auto step_at = [&](ValueId number, ValueId mask, std::span<const ValueId> values) {
+    // Element `number` + lane, as indices of the axes: the last one fastest.
+    Point at;
+    ValueId rest = builder_.ramp(number, 1, lanes);
+    for (std::size_t k = axes.size(); k-- > 0;) {
+      at[axes[k].id] = {k == 0 ? rest : builder_.apply(Opcode::Mod, {rest, extents[k]}), mask};
+      if (k > 0) rest = builder_.apply(Opcode::FloorDiv, {rest, extents[k]});
+    }
+    std::vector<ValueId> flat;
+    const std::size_t each = compute_.reduction->accumulators.size();
+    for (std::size_t k = 0; k < tile_points.size(); ++k) {
+      Point point = tile_points[k];
+      for (const auto& [axis, value] : at) point[axis] = value;
+      const std::vector<ValueId> before(values.begin() + static_cast<std::ptrdiff_t>(k * each),
+                                        values.begin() + static_cast<std::ptrdiff_t>((k + 1) * each));
+      for (std::size_t a = 0; a < each; ++a) {
+        ValueId after =
+            builder_.splat(evaluate(compute_.reduction->accumulators[a].step, point, before, {}, mask), lanes);
+        if (mask) after = builder_.apply(Opcode::Select, {mask, after, before[a]});
+        flat.push_back(after);
+      }
+    }
+    return flat;
+  };
+  const ValueId full = builder_.apply(Opcode::FloorDiv, {count, builder_.index(lanes)});
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(axes.back().id.index)];
+  std::vector<ValueId> carried = builder_.for_loop(name, full, Binding::Serial, flatten(accumulators),
+                                                   [&](ValueId number, std::span<const ValueId> values) {
+                                                     return step_at(builder_.mul(number, lanes), {}, values);
+                                                   });
+  const ValueId rest = builder_.apply(Opcode::Mod, {count, builder_.index(lanes)});
+  if (builder_.as_index(rest) != std::optional<std::int64_t>(0)) {
+    const ValueId mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), rest});
+    carried = step_at(builder_.mul(full, lanes), mask, carried);
+  }
+  return unflatten(carried);
+}
+
+std::vector<ValueId> Lowering::flatten(const Accumulators& accumulators) {
+  std::vector<ValueId> flat;
+  for (const auto& point : accumulators) flat.insert(flat.end(), point.begin(), point.end());
+  return flat;
+}
+
+Lowering::Accumulators Lowering::unflatten(std::span<const ValueId> flat) const {
+  const std::size_t each = compute_.reduction->accumulators.size();
+  Accumulators out;
+  for (std::size_t k = 0; k < flat.size(); k += each)
+    out.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(k),
+                     flat.begin() + static_cast<std::ptrdiff_t>(k + each));
+  return out;
+}
+
+}  // namespace
+
+std::vector<LoweredKernel> lower_to_loops(const tensor::Graph& graph, const schedule::Schedule& schedule,
+                                          PassContext& ctx) {
+  std::vector<LoweredKernel> kernels;
+  for (std::size_t k = 0; k < graph.ops.size(); ++k) {
+    if (!std::holds_alternative<Compute>(graph.ops[k].kind)) continue;
+    const auto stage =
+        std::find_if(schedule.stages.begin(), schedule.stages.end(),
+                     [&](const schedule::Stage& candidate) { return candidate.compute == graph.ops[k].name; });
+    CORRLOOM_CHECK(stage != schedule.stages.end(), "no schedule for ", graph.ops[k].name);
+    kernels.push_back(Lowering(graph, TensorId{static_cast<std::int32_t>(k)}, *stage).run());
+    ctx.count("kernels");
+  }
+  return kernels;
+}
+
+}  // namespace corrloom::passes

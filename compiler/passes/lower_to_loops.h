@@ -1,0 +1,33 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/passes/pass.h"
+#include "ir/loop/function.h"
+#include "ir/schedule/schedule.h"
+#include "ir/tensor/graph.h"
+
+namespace corrloom::passes {
+
+/// One kernel: its loops, and which value of the graph each of its buffers is (the result is the last one).
+struct LoweredKernel {
+  loop::Function function;
+  std::vector<tensor::TensorId> buffers;
+  tensor::TensorId compute;
+};
+
+/// Turns each compute into loops as its schedule says: the bridge from Tensor IR to Loop IR.
+///
+///   %y: f32[8] = compute [i: 8] reduce [k: 100] ascending { acc %s ... }        %y root { i by 8 block  k by 1  i by 4
+///   unroll  i by 1 vector }
+/// becomes
+///   for %b in 0..1 block { %r = for %k in 0..100 carry (%s0: f32x4, %s1: f32x4) { ... }  store ... }
+///
+/// Requires: a verified graph of extents known at compile time in which views are composed, functions are expanded and
+/// reads are in bounds; a schedule that `schedule::check` accepts. Computes stand in launch order. Preserves: every
+/// bit. A tile that an extent does not fill becomes a second, smaller body; a vector that it does not fill is masked.
+/// Leaves behind: functions of stage Mapped, one for each compute, in order.
+std::vector<LoweredKernel> lower_to_loops(const tensor::Graph& graph, const schedule::Schedule& schedule,
+                                          PassContext& ctx);
+
+}  // namespace corrloom::passes

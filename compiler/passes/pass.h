@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/base/diagnostics.h"
+#include "ir/kernel/target.h"
+#include "ir/scalar/value.h"
+
+namespace corrloom::passes {
+
+/// What passes may ask and where they report: the target, the value bound to each symbol of the graph, and counters for
+/// `--time`.
+struct PassContext {
+  kernel::Target target;
+  /// Constants that `specialise` puts in place of symbols, by symbol name; a symbol that is missing stays symbolic.
+  std::map<std::string, scalar::Value> bindings;
+  /// Faults of the user's program or of the shapes it is specialised for. A pass that reports here returns its input
+  /// unchanged or partly changed.
+  Diagnostics diagnostics;
+  std::map<std::string, std::int64_t> counters;
+
+  void count(std::string_view what, std::int64_t by = 1) { counters[std::string(what)] += by; }
+};
+
+}  // namespace corrloom::passes

@@ -1,0 +1,120 @@
+#include "compiler/passes/set_orders.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compiler/passes/readers.h"
+#include "ir/affine/affine.h"
+
+namespace corrloom::passes {
+namespace {
+
+using scalar::Read;
+using tensor::Axis;
+using tensor::AxisId;
+using tensor::Compute;
+using tensor::Expr;
+using tensor::Numerics;
+using tensor::Order;
+using tensor::Reduction;
+
+bool holds(const std::vector<Axis>& axes, AxisId id) {
+  return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.id == id; });
+}
+
+/// The reads of all steps.
+std::vector<const Read*> reads_of(const Reduction& reduction) {
+  std::vector<const Read*> reads;
+  for (const tensor::Accumulator& accumulator : reduction.accumulators) {
+    scalar::for_each_node(accumulator.step, [&](const Expr& node) {
+      if (const Read* read = scalar::as_read(node)) reads.push_back(read);
+    });
+  }
+  return reads;
+}
+
+/// True when a subscript of the read is a sum of the axis and an axis of the result.
+bool is_window_in(const Read& read, AxisId axis, const std::vector<Axis>& result_axes) {
+  return std::any_of(read.index.begin(), read.index.end(), [&](const Expr& subscript) {
+    return uses_axis(subscript, [&](AxisId used) { return used == axis; }) &&
+           uses_axis(subscript, [&](AxisId used) { return holds(result_axes, used); });
+  });
+}
+
+/// True when a step of the axis is a step of one element in memory.
+bool runs_along_memory(const Read& read, AxisId axis) {
+  const auto uses = [&](const Expr& subscript) {
+    return uses_axis(subscript, [&](AxisId used) { return used == axis; });
+  };
+  if (read.index.empty() || std::any_of(read.index.begin(), read.index.end() - 1, uses)) return false;
+  const std::optional<affine::LinearForm> form = affine::linear_form(read.index.back());
+  if (!form || form->coefficient_of(axis) != 1) return false;
+  return std::none_of(form->terms.begin(), form->terms.end(),
+                      [&](const affine::LinearForm::Term& term) { return !axis_of(term.expr) && uses(term.expr); });
+}
+
+/// True when the range of some axis depends on another axis of the reduction: then elements have no number by division.
+bool ranges_depend(const Reduction& reduction) {
+  return std::any_of(reduction.axes.begin(), reduction.axes.end(), [&](const Axis& axis) {
+    return uses_axis(axis.extent, [&](AxisId used) { return holds(reduction.axes, used); });
+  });
+}
+
+/// The axes with windows moved to one end, the order kept otherwise. Ranges that depend on each other stay as they are.
+std::vector<Axis> with_windows_moved(const Compute& compute, bool inside) {
+  const Reduction& reduction = *compute.reduction;
+  std::vector<Axis> axes = reduction.axes;
+  if (ranges_depend(reduction)) return axes;
+  const std::vector<const Read*> reads = reads_of(reduction);
+  std::stable_partition(axes.begin(), axes.end(), [&](const Axis& axis) {
+    const bool window = std::any_of(reads.begin(), reads.end(),
+                                    [&](const Read* read) { return is_window_in(*read, axis.id, compute.axes); });
+    return window != inside;
+  });
+  return axes;
+}
+
+/// True when the reduction is contiguous and its result is not: then lanes fill vectors, and nothing else does.
+bool fills_lanes(const Compute& compute, const std::vector<Axis>& reduced) {
+  const std::vector<const Read*> reads = reads_of(*compute.reduction);
+  const auto is_reduced = [&](const Read* read) {
+    return std::any_of(read->index.begin(), read->index.end(), [&](const Expr& subscript) {
+      return uses_axis(subscript, [&](AxisId used) { return holds(reduced, used); });
+    });
+  };
+  const bool contiguous = std::any_of(reads.begin(), reads.end(),
+                                      [&](const Read* read) { return runs_along_memory(*read, reduced.back().id); });
+  return contiguous && std::none_of(reads.begin(), reads.end(), [&](const Read* read) {
+           return is_reduced(read) && std::any_of(compute.axes.begin(), compute.axes.end(),
+                                                  [&](const Axis& axis) { return runs_along_memory(*read, axis.id); });
+         });
+}
+
+void set_order(Compute& compute, const kernel::Target& target) {
+  Reduction& reduction = *compute.reduction;
+  const bool is_host = target.kind == kernel::TargetKind::Host;
+  if (tensor::is_order_free(reduction) || compute.numerics.order == Numerics::OrderMode::Any) {
+    reduction.order = {Order::Kind::Any};
+    // Later passes rewrite the operations, which then no longer show that they are exact.
+    compute.numerics.order = Numerics::OrderMode::Any;
+    return;
+  }
+  reduction.order = {Order::Kind::Ascending};
+  if (compute.numerics.order == Numerics::OrderMode::Strict || reduction.axes.empty()) return;
+  reduction.axes = with_windows_moved(compute, is_host);
+  if (target.reduction_lanes > 1 && !ranges_depend(reduction) && fills_lanes(compute, reduction.axes)) {
+    reduction.order = {Order::Kind::Lanes, target.reduction_lanes};
+  }
+}
+
+}  // namespace
+
+tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx) {
+  for (tensor::Op& op : graph.ops) {
+    auto* compute = std::get_if<Compute>(&op.kind);
+    if (compute != nullptr && compute->reduction) set_order(*compute, ctx.target);
+  }
+  return graph;
+}
+
+}  // namespace corrloom::passes

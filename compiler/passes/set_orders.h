@@ -1,0 +1,25 @@
+#pragma once
+
+#include "compiler/passes/pass.h"
+#include "ir/tensor/graph.h"
+
+namespace corrloom::passes {
+
+/// Gives each reduction the order that its structure, its dtypes and the target call for. Extents play no part, so that
+/// static and dynamic programs give the same bits.
+///
+///   - a reduction whose operations are exact, and `with order = any`: Any (both say `with any` from then on)
+///   - `with order = strict`: Ascending, the axes as listed
+///   - the last axis runs along memory in some read, and no result axis does: as many Lanes as the target's orders have (16 on the host,
+///     none on PTX)
+///   - otherwise Ascending. On the host window axes (those that stand in a sum with a result axis, as p in X[c, i + p])
+///     move inside the others: c, p, q. On PTX they move outside: p, q, c, so that a tap is tested once.
+///
+///   sum [p: 3, c: 8] ... %X[c, add(i, p)] ...   becomes   sum [c: 8, p: 3] ...   on the host
+///
+/// Requires: views are composed, so that subscripts tell how memory is walked; `canonicalise` has not merged or dropped
+/// axes yet (it keeps what this pass decides).
+/// Defines bits: the only pass that sets orders.
+tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx);
+
+}  // namespace corrloom::passes

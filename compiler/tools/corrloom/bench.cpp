@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "compiler/tools/common/output.h"
+#include "compiler/tools/corrloom/commands.h"
+#include "compiler/tools/corrloom/program.h"
+
+namespace corrloom::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Times of runs in microseconds, sorted.
+struct Samples {
+  std::vector<double> sorted_us;
+
+  double min() const { return sorted_us.front(); }
+  /// The value below which that part of the samples lies, by the nearest rank.
+  double quantile(double part) const {
+    const auto last = static_cast<double>(sorted_us.size() - 1);
+    return sorted_us[static_cast<std::size_t>(part * last + 0.5)];
+  }
+  double median() const {
+    const std::size_t half = sorted_us.size() / 2;
+    return sorted_us.size() % 2 == 1 ? sorted_us[half] : (sorted_us[half - 1] + sorted_us[half]) / 2;
+  }
+};
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return Samples{std::move(values)}.median();
+}
+
+/// Whether the median has stopped moving: those of the two halves of all samples differ by at most 1 %.
+bool is_stable(const std::vector<double>& samples) {
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  const double first = median_of({samples.begin(), middle}), second = median_of({middle, samples.end()});
+  return std::abs(first - second) <= 0.01 * std::max(first, second);
+}
+
+/// Calls `run` and gives the microseconds until its work was done.
+template <class Run>
+double measure(const Run& run) {
+  const Clock::time_point start = Clock::now();
+  run();
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+/// Warms up, then measures `repeat` runs, or until the median is stable but not longer than a few seconds.
+template <class Run>
+Samples take_samples(const Run& run, int repeat) {
+  constexpr double kWarmUpUs = 50e3, kLeastUs = 200e3, kMostUs = 5e6;
+  constexpr int kLeastWarmUps = 2;
+  constexpr std::size_t kLeastSamples = 10, kMostSamples = 200000;
+  double warm_us = 0;
+  for (int k = 0; k < kLeastWarmUps || (warm_us < kWarmUpUs && repeat == 0); ++k) warm_us += measure(run);
+  std::vector<double> samples;
+  double total_us = 0;
+  const auto is_enough = [&] {
+    if (repeat > 0) return samples.size() >= static_cast<std::size_t>(repeat);
+    if (samples.size() >= kMostSamples || (total_us >= kMostUs && samples.size() >= 3)) return true;
+    // Judged when the number of samples has doubled, so that judging costs nothing beside measuring.
+    const bool doubled = (samples.size() & (samples.size() - 1)) == 0;
+    return samples.size() >= kLeastSamples && total_us >= kLeastUs && (doubled || samples.size() < 64) &&
+           is_stable(samples);
+  };
+  while (!is_enough()) {
+    samples.push_back(measure(run));
+    total_us += samples.back();
+  }
+  std::sort(samples.begin(), samples.end());
+  return {std::move(samples)};
+}
+
+/// What one run must do, whatever the program does: bytes of operands and results once.
+struct Work {
+  double flops = 0, bytes = 0;
+};
+Work work_of(const Compiled& compiled, const std::vector<Argument>& arguments, const std::vector<Tensor>& results) {
+  Work work;
+  for (const KernelInfo& kernel : compiled.kernels()) work.flops += kernel.flops;
+  for (const Argument& argument : arguments) {
+    if (argument.is_tensor()) work.bytes += static_cast<double>(argument.tensor().byte_count());
+  }
+  for (const Tensor& result : results) work.bytes += static_cast<double>(result.byte_count());
+  return work;
+}
+
+std::string time_text(double us) {
+  if (us < 1e3) return fmt::format("{:.2f} us", us);
+  return us < 1e6 ? fmt::format("{:.3f} ms", us / 1e3) : fmt::format("{:.3f} s", us / 1e6);
+}
+
+}  // namespace
+
+ExitCode bench_command(const Options& options) {
+  const Device device = find_device(options);
+  if (options.threads > 0) set_thread_count(options.threads);
+  const Op op = find_op(options);
+  const std::vector<Argument> arguments = make_arguments(op.info(), options, device);
+  std::vector<TypeArgument> types;
+  for (const Argument& argument : arguments) {
+    types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));
+  }
+  const Compiled compiled = op.compile(types, device, read_schedule(options));
+  const std::vector<Tensor> results = compiled.call(arguments);
+  for (const Tensor& result : results) result.wait();
+
+  const Samples samples = take_samples(
+      [&] {
+        compiled.run_into(arguments, results);
+        synchronise(device);
+      },
+      options.repeat);
+  const Work work = work_of(compiled, arguments, results);
+  const double median_us = samples.median();
+  const double gflops = work.flops / median_us / 1e3, gbytes = work.bytes / median_us / 1e3;
+  if (options.json) {
+    const nlohmann::ordered_json line = {{"op", op.name()},
+                                         {"device", device.name()},
+                                         {"threads", device.is_cpu() ? thread_count() : 0},
+                                         {"median_us", median_us},
+                                         {"min_us", samples.min()},
+                                         {"p95_us", samples.quantile(0.95)},
+                                         {"compile_ms", compiled.compile_ms()},
+                                         {"gflops", gflops},
+                                         {"gbytes_per_s", gbytes},
+                                         {"samples", samples.sorted_us.size()},
+                                         {"kernels", compiled.kernels().size()}};
+    write_result(line.dump() + "\n");
+    return ExitCode::Done;
+  }
+  const std::string threads =
+      device.is_cpu() ? fmt::format(", {} thread{}", thread_count(), thread_count() == 1 ? "" : "s") : "";
+  write_result(
+      fmt::format("{} on {}{}: {} run{}\n  median   {}\n  min      {}\n  p95      {}\n  compile  {:.2f} ms\n  {:.2f} "
+                  "GFLOP/s, {:.2f} GB/s\n",
+                  op.name(), device.name(), threads, samples.sorted_us.size(), samples.sorted_us.size() == 1 ? "" : "s",
+                  time_text(median_us), time_text(samples.min()), time_text(samples.quantile(0.95)),
+                  compiled.compile_ms(), gflops, gbytes));
+  return ExitCode::Done;
+}
+
+}  // namespace corrloom::tools

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/tensor/interpret.h"
+#include "runtime/tensor.h"
+
+namespace corrloom::tools {
+
+/// The elements of a tensor, from any device.
+tensor::Array to_array(const Tensor& tensor);
+
+/// Nothing when both have the same dtype, extents and bits (any NaN equals any other); else what differs first, in one
+/// line.
+std::optional<std::string> difference(const tensor::Array& found, const tensor::Array& wanted);
+
+}  // namespace corrloom::tools

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace corrloom::tools {
+
+enum class Command { Run, Bench, Emit, Check, Fmt, Devices };
+
+/// A command line as written; nothing is looked up yet.
+struct Options {
+  Command command = Command::Run;
+  std::string program;                  ///< `FILE.loom[:OP]`
+  std::vector<std::string> settings;    ///< `NAME=VALUE` or `NAME=TYPE`
+  std::vector<std::string> attributes;  ///< `ATTR=V`
+  std::vector<std::string> outputs;     ///< `NAME=PATH` (run)
+  std::string device = "cpu";
+  int threads = 0;  ///< 0: as the environment says
+  int repeat = 0;   ///< 0: until the median is stable (bench)
+  bool json = false;
+  std::string stage;                          ///< (emit)
+  std::string target;                         ///< (emit); empty: what suits the stage
+  std::string output;                         ///< path (emit); empty: standard output
+  std::string schedule;                       ///< path of a schedule's text; empty: the chosen one
+  bool in_place = false, only_check = false;  ///< (fmt)
+};
+
+/// Reads a command line. Nothing when it asked for help or the version, which are then written to standard output.
+/// Throws UsageError.
+std::optional<Options> parse_command_line(int argc, char** argv);
+
+}  // namespace corrloom::tools

@@ -1,0 +1,124 @@
+#include "compiler/tools/corrloom/program.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "compiler/api/values.h"
+#include "compiler/tools/common/settings.h"
+#include "runtime/io/bytes.h"
+
+namespace corrloom::tools {
+namespace {
+
+constexpr std::uint64_t kMaxScheduleBytes = std::uint64_t{4} << 20;
+
+bool is_op_name(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; });
+}
+
+std::vector<std::string> names_of(const OpInfo& info) {
+  std::vector<std::string> names;
+  for (const ParameterInfo& parameter : info.parameters) names.push_back(parameter.name);
+  return names;
+}
+
+std::string declared(const OpInfo& info) {
+  return "\n  note: it is declared at " + info.place + ": " + info.text;
+}
+
+/// The value of one parameter. InputErrors get the parameter's name.
+Argument make_argument(const ParameterInfo& parameter, const io::ValueSpec& value, Device device) {
+  try {
+    if (!parameter.is_tensor) return io::make_scalar(value, parameter.dtype);
+    return io::make_tensor(value, parameter.dtype).to(device);
+  } catch (const InputError& error) {
+    throw InputError(parameter.name + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+ProgramName split_program(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return {text, ""};
+  const std::string op = text.substr(colon + 1);
+  if (colon > 0 && is_op_name(op)) return {text.substr(0, colon), op};
+  if (colon == 0 || op.empty()) throw io::UsageError("`" + text.substr(0, 80) + "`: wanted FILE.loom or FILE.loom:OP");
+  return {text, ""};
+}
+
+Op find_op(const Options& options) {
+  const ProgramName name = split_program(options.program);
+  const Attributes attributes = parse_attributes(options.attributes);
+  const Library library = Library::load(name.file);
+  if (!name.op.empty()) return library[name.op].with(attributes);
+  const std::vector<std::string> ops = library.op_names();
+  if (ops.empty()) throw InputError(name.file + " defines no op");
+  if (ops.size() == 1) return library[ops.front()].with(attributes);
+  std::string list;
+  for (const std::string& op : ops) list += "\n  " + name.file + ":" + op;
+  throw io::UsageError(name.file + " has several ops; name one:" + list);
+}
+
+Device find_device(const Options& options) {
+  try {
+    return Device::parse(options.device);
+  } catch (const InputError& error) {
+    throw io::UsageError("--device " + std::string(error.what()));
+  }
+}
+
+std::vector<std::optional<std::string>> match_parameters(
+    const OpInfo& info, const std::vector<std::pair<std::string, std::string>>& settings, const std::string& form,
+    bool required_scalars) {
+  std::vector<std::optional<std::string>> texts(info.parameters.size());
+  for (const auto& [name, text] : settings) {
+    const ParameterInfo* parameter = info.parameter(name);
+    if (parameter != nullptr) {
+      texts[static_cast<std::size_t>(parameter - info.parameters.data())] = text;
+      continue;
+    }
+    const bool is_attribute = std::any_of(info.attributes.begin(), info.attributes.end(),
+                                          [&, wanted = name](const AttributeInfo& one) { return one.name == wanted; });
+    throw io::UsageError("op `" + info.name + "` has no parameter `" + name.substr(0, 80) + "`; " +
+                         (is_attribute ? "it is an attribute: use `--set " + name + "=" + text.substr(0, 80) + "`"
+                                       : api::suggestion(name, names_of(info))) +
+                         declared(info));
+  }
+  std::string missing;
+  for (std::size_t k = 0; k < texts.size(); ++k) {
+    const ParameterInfo& parameter = info.parameters[k];
+    const bool needed = parameter.is_tensor || (required_scalars && !parameter.default_value);
+    if (texts[k] || !needed) continue;
+    missing += (missing.empty() ? "" : ", ") + parameter.to_string();
+  }
+  if (!missing.empty())
+    throw io::UsageError("op `" + info.name + "` needs " + missing + "; give each as " + form + declared(info));
+  return texts;
+}
+
+std::vector<Argument> make_arguments(const OpInfo& info, const Options& options, Device device) {
+  const std::vector<std::optional<std::string>> texts =
+      match_parameters(info, split_settings(options.settings, "NAME=VALUE"), "NAME=VALUE", true);
+  std::vector<std::optional<io::ValueSpec>> values;
+  for (std::size_t k = 0; k < texts.size(); ++k) {
+    values.push_back(texts[k] ? std::optional(io::parse_value(*texts[k])) : std::nullopt);
+  }
+  std::vector<Argument> arguments;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (values[k])
+      arguments.push_back(make_argument(info.parameters[k], *values[k], device));
+    else
+      arguments.push_back(*info.parameters[k].default_value);
+  }
+  return arguments;
+}
+
+std::string read_schedule(const Options& options) {
+  if (options.schedule.empty()) return {};
+  const std::vector<unsigned char> bytes = io::InputFile(options.schedule).read_all(kMaxScheduleBytes);
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace corrloom::tools

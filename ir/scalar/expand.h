@@ -1,0 +1,27 @@
+#pragma once
+
+#include "ir/scalar/expr.h"
+
+namespace corrloom::scalar {
+
+/// One function applied to operands, in terms of primitives: the one source for the interpreter, the host and PTX, so
+/// that all give the same bits. f16 and bf16 go through f32. The error bound of each function stands in its file, and
+/// in the table of the documentation.
+Expr expand_function(Opcode function, const std::vector<Expr>& args);
+
+/// The whole expression in the terms that every back end lowers directly: functions expanded; f16 and bf16 arithmetic
+/// done in f32 and rounded to its own dtype after each operation; casts to bf16 and from f64 to f16 written as bit
+/// operations. Bits are those of `evaluate`. Sharing is kept and integer arithmetic stays as it is. Contraction to fma
+/// must have been decided: the result may hold products and sums that are not to be contracted.
+Expr expand(const Expr& expr);
+
+/// True for each node that `expand` may leave:
+///   - leaves and reads of every dtype; `if`, `select`, `fence` and `bitcast` of every dtype; `land`, `lor`;
+///   - every other primitive except `cast`, with operands that are neither f16 nor bf16;
+///   - casts bool -> integer; integer -> integer; integer <-> f32 or f64 (to integers: saturating, NaN gives 0); f32
+///   <-> f64; f16 <-> f32; bf16 -> f32;
+///     never between equal dtypes, never to bool.
+/// Looks at the node alone, not at its operands' operands.
+bool is_lowerable(const Expr& node);
+
+}  // namespace corrloom::scalar

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/base/diagnostics.h"
+#include "ir/tensor/graph.h"
+
+/// How the computes of a graph become kernels: plain data. A schedule changes no bit of any result.
+namespace corrloom::schedule {
+
+/// Who runs the iterations of a loop. Unroll: one copy of the body each. Vector: the lanes of vectors.
+enum class Bind : std::uint8_t { Serial, Block, Thread, Unroll, Vector };
+
+/// One loop: walks the enclosing tile of `axis` in steps of `step`. The outermost loop of an axis walks its whole
+/// extent; the innermost one has step 1. Steps of one axis divide each other, outer by inner.
+struct Loop {
+  std::string axis;
+  std::int64_t step = 1;
+  Bind bind = Bind::Serial;
+  friend bool operator==(const Loop&, const Loop&) = default;
+};
+
+/// Where a compute happens: as a kernel of its own, inside its readers, or at a loop of a consumer.
+struct Placement {
+  enum class Kind : std::uint8_t { Root, Inline, At };
+  Kind kind = Kind::Root;
+  std::string consumer;  ///< name of the compute (At)
+  int loop = -1;         ///< position in the consumer's loops below which it is computed (At)
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+/// A copy of what a read touches, made at a loop: packed panels on the host, shared memory on a GPU.
+struct Staging {
+  std::string tensor;
+  int loop = -1;                    ///< position in the loops below which the copy is made
+  bool shared = false;              ///< in shared memory (GPU) instead of memory private to the block (host)
+  std::vector<std::string> layout;  ///< axes of the copy, outermost first
+  std::int64_t pitch = 0;           ///< elements between rows; 0: dense
+  int stages = 1;                   ///< copies in flight
+  friend bool operator==(const Staging&, const Staging&) = default;
+};
+
+/// The schedule of one compute. `loops` are outermost first: outputs' Block and Thread loops, then Serial ones, then
+/// the reduction's loops, and below them only Unroll and Vector loops of output axes: the register tile. With
+/// Order::Lanes the innermost loop is the Vector loop of the last reduction axis.
+struct Stage {
+  std::string compute;
+  Placement placement = {};
+  std::vector<Loop> loops;
+  std::vector<Staging> staging;
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+struct Schedule {
+  std::string graph;
+  std::string target;
+  std::vector<Stage> stages;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+/// The text form:
+///
+///   schedule @corr2d target host {
+///     %Y root {
+///       i by 1 block
+///       j by 64
+///       p by 1
+///       j by 16 unroll
+///       j by 1 vector
+///       stage %X at 2 shared [i, j] pitch 68 stages 2
+///     }
+///   }
+std::string print(const Schedule& schedule);
+
+/// Reads exactly what `print` writes, plus `//` comments. Reports E04xx and returns nothing on an error.
+std::optional<Schedule> parse(const SourceRef& text, Diagnostics& diagnostics);
+
+/// Reports (E0501) everything in the schedule that does not fit the graph: unknown computes or axes, steps that do not
+/// divide, loops out of order, an order of reduction axes that would change bits, placements or stagings that the
+/// lowering cannot do.
+bool check(const Schedule& schedule, const tensor::Graph& graph, Diagnostics& diagnostics);
+
+}  // namespace corrloom::schedule

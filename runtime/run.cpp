@@ -1,0 +1,534 @@
+#include "runtime/run.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+
+#include "ir/base/errors.h"
+#include "ir/kernel/error_slot.h"
+#include "runtime/plan.h"
+#include "runtime/storage.h"
+
+namespace corrloom::runtime {
+namespace {
+
+using kernel::Argument;
+using kernel::Buffer;
+using kernel::CompiledProgram;
+
+/// `count` elements on the stack when they are few, else on the heap: a call of a small program allocates nothing.
+template <class T, std::size_t kInline>
+class Scratch {
+ public:
+  explicit Scratch(std::size_t count)
+      : heap_(count > kInline ? count : 0), data_(count > kInline ? heap_.data() : inline_.data()) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  T& operator[](std::size_t k) { return data_[k]; }
+  T* data() { return data_; }
+
+ private:
+  std::array<T, kInline> inline_;  // filled before it is read, as far as it is used
+  std::vector<T> heap_;
+  T* data_;
+};
+
+/// The rendered message of a failed data-dependent check, with the offending value.
+std::string fault_message(const CompiledProgram& program, std::uint64_t word) {
+  const std::int64_t site = kernel::fault_site(word);
+  const std::string value = std::to_string(kernel::fault_value(word));
+  CORRLOOM_CHECK(site < static_cast<std::int64_t>(program.check_sites.size()), "op ", program.op,
+                 " reports a failure of site ", site, ", which it does not have");
+  std::string message = program.check_sites[static_cast<std::size_t>(site)].message;
+  constexpr std::string_view kPlace = "{value}";
+  const std::size_t place = message.find(kPlace);
+  if (place == std::string::npos) return message + "\n  note: the value was " + value;
+  return message.replace(place, kPlace.size(), value);
+}
+
+/// The call that moves an operand, as a user writes it.
+std::string move_call(const std::string& name, Device target) {
+  return name + ".to(" + (target.is_cpu() ? "cpu()" : "cuda(" + std::to_string(target.index()) + ")") + ")";
+}
+
+std::string op_prefix(const CompiledProgram& program) {
+  return "op `" + program.op + "`: ";
+}
+
+void check_number(const CompiledProgram& program, std::size_t found, std::size_t wanted, const char* what) {
+  if (found == wanted) return;
+  throw InputError(detail::concat(op_prefix(program), "found ", found, " ", what, "; wanted ", wanted));
+}
+
+/// Only called with tensors that do not suit: says in which way.
+[[noreturn]] void reject(const CompiledProgram& program, const Buffer& buffer, const Tensor& tensor,
+                         const Shape* wanted, const BackendRef& backend) {
+  const std::string name =
+      op_prefix(program) + buffer.name + " is " + tensor.type().to_string() + " on " + tensor.device().name();
+  if (tensor.storage()->backend() != backend) {
+    throw InputError(name + ", but the op runs on " + backend->device().name() + "; use `" +
+                     move_call(buffer.name, backend->device()) + "`");
+  }
+  std::string type = std::string(name_of(buffer.dtype)) + "[";
+  for (std::size_t axis = 0; axis < buffer.extents.size(); ++axis) {
+    type += (axis > 0 ? ", " : "") + (wanted == nullptr ? std::string("?") : std::to_string((*wanted)[axis]));
+  }
+  if (tensor.dtype() != buffer.dtype || wanted == nullptr || tensor.shape() != *wanted)
+    throw InputError(name + "; wanted " + type + "]");
+  throw InputError(name + " with strides; an output must be dense");
+}
+
+struct Bytes {
+  const std::byte* begin;
+  std::int64_t count;
+};
+Bytes bytes_of(const Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.address()), tensor.byte_count()};
+}
+bool overlap(Bytes a, Bytes b) {
+  return a.count > 0 && b.count > 0 && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
+}
+
+}  // namespace
+
+Device device_of_operands(const std::string& op, std::span<const std::string> names, std::span<const Tensor> operands,
+                          std::optional<Device> preferred) {
+  if (operands.empty()) return preferred.value_or(cpu());
+  const Device first = operands.front().device();
+  const auto elsewhere = [&](const Tensor& operand) { return operand.device() != preferred.value_or(first); };
+  if (std::none_of(operands.begin(), operands.end(), elsewhere)) return first;
+
+  const Device target = preferred.value_or(first);
+  std::string places, calls;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const std::string name = k < names.size() ? names[k] : "operand " + std::to_string(k);
+    places += (k > 0 ? ", " : "") + name + " is on " + operands[k].device().name();
+    if (elsewhere(operands[k])) calls += (calls.empty() ? "`" : "` and `") + move_call(name, target);
+  }
+  throw InputError("op `" + op + "` needs its operands on one device" + (preferred ? ", " + target.name() : "") + ": " +
+                   places + "\n  help: use " + calls + "`");
+}
+
+struct LoadedProgram::State {
+  std::shared_ptr<const CompiledProgram> program;
+  BackendRef backend;
+  std::unique_ptr<LoadedCode> code;
+  std::vector<int> inputs, outputs, scalars;
+  std::vector<int> roots;          ///< by buffer
+  std::vector<int> input_number;   ///< by buffer: its position among the inputs, or -1
+  std::vector<int> output_number;  ///< by buffer: its position among the outputs, or -1
+  std::vector<Tensor> constants;   ///< by buffer: contents on the device, or undefined
+  std::optional<Plan> plan;        ///< when no size depends on a symbol
+  std::size_t argument_count = 0;  ///< of all kernels together
+  bool has_error_slot = false;
+
+  /// What one call computes with.
+  struct Call {
+    std::span<const Tensor> inputs;
+    std::span<const scalar::Value> scalars;
+    std::span<const Tensor> outputs;
+    const Plan& plan;
+    std::span<const std::int64_t> symbols;  ///< of dimensions; empty when there are none
+  };
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    // The code must not go while launches of it wait in their stream. A device that is lost has none.
+    if (backend == nullptr || code == nullptr || !backend->is_asynchronous()) return;
+    try {
+      backend->synchronise(Stream{});
+    } catch (const RuntimeError&) {
+    }
+  }
+
+  const Buffer& buffer(int number) const { return program->buffers[static_cast<std::size_t>(number)]; }
+  void check_program() const;
+  void upload_constants();
+  void check_scalars(std::span<const scalar::Value> values) const;
+  void check_inputs(std::span<const Tensor> tensors) const;
+  void check_shapes(std::span<const Tensor> tensors, const Plan& plan) const;
+  void check_outputs(std::span<const Tensor> in, std::span<const Tensor> out, const Plan& plan) const;
+  std::vector<std::int64_t> symbol_values(std::span<const Tensor> in, std::span<const scalar::Value> values) const;
+  void launch(const Call& call) const;
+  void launch_kernels(const Call& call, std::byte* const* addresses, std::uint64_t* error_word) const;
+  WorkRef note_work(const Call& call, std::shared_ptr<Storage> error_storage) const;
+
+  /// Checks everything, then calls `body(inputs, plan, symbols)` with inputs that are dense.
+  template <class Body>
+  void with_plan(std::span<const Tensor> tensors, std::span<const scalar::Value> values, Body body) const;
+};
+
+void LoadedProgram::State::check_program() const {
+  const CompiledProgram& p = *program;
+  const int buffers = static_cast<int>(p.buffers.size()), symbols = static_cast<int>(p.symbols.size());
+  for (const kernel::Symbol& symbol : p.symbols) {
+    if (!symbol.dimension) continue;
+    CORRLOOM_CHECK(symbol.buffer >= 0 && symbol.buffer < buffers && buffer(symbol.buffer).role == Buffer::Role::Input &&
+                       symbol.axis >= 0 && symbol.axis < static_cast<int>(buffer(symbol.buffer).extents.size()),
+                   "op ", p.op, ": the place of dimension ", symbol.name, " is no axis of an input");
+  }
+  for (int number = 0; number < buffers; ++number) {
+    const int root = roots[static_cast<std::size_t>(number)];
+    const Buffer::Role role = buffer(number).role;
+    const bool is_lent =
+        role == Buffer::Role::Output
+            ? buffer(root).role == Buffer::Role::Input || (buffer(root).role == Buffer::Role::Output && root <= number)
+        : role == Buffer::Role::Input ? root == number
+                                      : true;
+    CORRLOOM_CHECK(is_lent, "op ", p.op, ": ", buffer(number).name, " cannot have its storage from ",
+                   buffer(root).name);
+  }
+  for (const kernel::Kernel& kernel : p.kernels) {
+    for (const Argument& argument : kernel.arguments) {
+      const int bound = argument.kind == Argument::Kind::Buffer   ? buffers
+                        : argument.kind == Argument::Kind::Scalar ? symbols
+                                                                  : 1;
+      const bool has_index = argument.kind == Argument::Kind::Buffer || argument.kind == Argument::Kind::Scalar;
+      CORRLOOM_CHECK(!has_index || (argument.index >= 0 && argument.index < bound), "op ", p.op,
+                     ": an argument of kernel ", kernel.name, " has index ", argument.index);
+    }
+  }
+}
+
+void LoadedProgram::State::upload_constants() {
+  constants.resize(program->buffers.size());
+  for (std::size_t k = 0; k < constants.size(); ++k) {
+    const Buffer& constant = program->buffers[k];
+    if (constant.contents.empty()) continue;
+    Shape shape;
+    for (const kernel::SizeExpr& extent : constant.extents) {
+      const std::optional<std::int64_t> value = extent.as_constant();
+      CORRLOOM_CHECK(value, "op ", program->op, ": constant ", constant.name, " has no constant shape");
+      shape.push_back(*value);
+    }
+    const std::int64_t bytes = element_count(shape, constant.dtype) * byte_size(constant.dtype);
+    CORRLOOM_CHECK(bytes == static_cast<std::int64_t>(constant.contents.size()), "op ", program->op, ": constant ",
+                   constant.name, " has ", constant.contents.size(), " bytes instead of ", bytes);
+    constants[k] = Tensor::from_data(constant.contents.data(), shape, constant.dtype, backend->device());
+  }
+}
+
+void LoadedProgram::State::check_scalars(std::span<const scalar::Value> values) const {
+  check_number(*program, values.size(), scalars.size(), "scalars");
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const kernel::Symbol& symbol = program->symbols[static_cast<std::size_t>(scalars[k])];
+    if (values[k].dtype == symbol.dtype) continue;
+    throw InputError(op_prefix(*program) + "scalar " + symbol.name + " is " + std::string(name_of(values[k].dtype)) +
+                     "; wanted " + std::string(name_of(symbol.dtype)));
+  }
+}
+
+void LoadedProgram::State::check_inputs(std::span<const Tensor> tensors) const {
+  check_number(*program, tensors.size(), inputs.size(), "tensors");
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    const Tensor& tensor = tensors[k];
+    const Buffer& wanted = buffer(inputs[k]);
+    if (tensor.dtype() != wanted.dtype || tensor.shape().size() != wanted.extents.size() ||
+        tensor.storage()->backend() != backend) {
+      reject(*program, wanted, tensor, plan ? &plan->shapes[static_cast<std::size_t>(inputs[k])] : nullptr, backend);
+    }
+  }
+}
+
+void LoadedProgram::State::check_shapes(std::span<const Tensor> tensors, const Plan& wanted) const {
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    const Shape& shape = wanted.shapes[static_cast<std::size_t>(inputs[k])];
+    if (tensors[k].shape() != shape) reject(*program, buffer(inputs[k]), tensors[k], &shape, backend);
+  }
+}
+
+void LoadedProgram::State::check_outputs(std::span<const Tensor> in, std::span<const Tensor> out,
+                                         const Plan& wanted) const {
+  check_number(*program, out.size(), outputs.size(), "outputs");
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const auto number = static_cast<std::size_t>(outputs[k]);
+    const Tensor& tensor = out[k];
+    if (tensor.dtype() != program->buffers[number].dtype || tensor.shape() != wanted.shapes[number] ||
+        !tensor.is_contiguous() || tensor.storage()->backend() != backend) {
+      reject(*program, program->buffers[number], tensor, &wanted.shapes[number], backend);
+    }
+  }
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const int root = roots[static_cast<std::size_t>(outputs[k])];
+    const Bytes bytes = bytes_of(out[k]);
+    for (std::size_t other = 0; other < in.size(); ++other) {
+      if (inputs[other] == root) {
+        if (bytes.count == 0 || out[k].address() == in[other].address()) continue;
+        throw InputError(op_prefix(*program) + "output " + buffer(outputs[k]).name +
+                         " is written in the place of input " + buffer(inputs[other]).name +
+                         "; pass that tensor for both");
+      }
+      if (!overlap(bytes, bytes_of(in[other]))) continue;
+      throw InputError(op_prefix(*program) + "output " + buffer(outputs[k]).name + " overlaps input " +
+                       buffer(inputs[other]).name + "; use a tensor of its own");
+    }
+    for (std::size_t other = 0; other < k; ++other) {
+      if (outputs[other] == root && out[other].address() == out[k].address()) continue;
+      if (outputs[other] != root && !overlap(bytes, bytes_of(out[other]))) continue;
+      if (outputs[other] == root) {
+        throw InputError(op_prefix(*program) + "output " + buffer(outputs[k]).name +
+                         " is written in the place of output " + buffer(root).name + "; pass one tensor for both");
+      }
+      throw InputError(op_prefix(*program) + "outputs " + buffer(outputs[other]).name + " and " +
+                       buffer(outputs[k]).name + " overlap; use tensors of their own");
+    }
+  }
+}
+
+std::vector<std::int64_t> LoadedProgram::State::symbol_values(std::span<const Tensor> in,
+                                                              std::span<const scalar::Value> values) const {
+  std::vector<std::int64_t> symbols(program->symbols.size(), 0);
+  for (std::size_t k = 0; k < symbols.size(); ++k) {
+    const kernel::Symbol& symbol = program->symbols[k];
+    if (!symbol.dimension) continue;
+    const int position = input_number[static_cast<std::size_t>(symbol.buffer)];
+    symbols[k] = in[static_cast<std::size_t>(position)].shape()[static_cast<std::size_t>(symbol.axis)];
+  }
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    // Sizes are integers; a float scalar takes no part in them.
+    if (!is_float(values[k].dtype)) symbols[static_cast<std::size_t>(scalars[k])] = values[k].as_i64();
+  }
+  return symbols;
+}
+
+template <class Body>
+void LoadedProgram::State::with_plan(std::span<const Tensor> tensors, std::span<const scalar::Value> values,
+                                     Body body) const {
+  check_inputs(tensors);
+  check_scalars(values);
+  std::vector<std::int64_t> symbols;
+  std::optional<Plan> made;
+  if (!plan) {
+    symbols = symbol_values(tensors, values);
+    made = make_plan(*program, roots, symbols);
+  }
+  const Plan& current = plan ? *plan : *made;
+  check_shapes(tensors, current);
+  if (!current.failed_check.empty()) throw InputError(current.failed_check);
+  const auto is_dense = [](const Tensor& tensor) { return tensor.is_contiguous(); };
+  if (std::all_of(tensors.begin(), tensors.end(), is_dense))
+    return body(tensors, current, std::span<const std::int64_t>(symbols));
+
+  std::vector<Tensor> dense(tensors.begin(), tensors.end());
+  for (std::size_t k = 0; k < dense.size(); ++k) {
+    if (dense[k].is_contiguous()) continue;
+    for (const int output : outputs) {
+      if (roots[static_cast<std::size_t>(output)] != inputs[k]) continue;
+      throw InputError(op_prefix(*program) + "input " + buffer(inputs[k]).name +
+                       " is a strided view, and its memory takes the result; use `.contiguous()` first");
+    }
+    dense[k] = dense[k].contiguous();
+  }
+  body(std::span<const Tensor>(dense), current, std::span<const std::int64_t>(symbols));
+}
+
+void LoadedProgram::State::launch(const Call& call) const {
+  std::shared_ptr<Storage> arena;
+  if (call.plan.arena_bytes > 0) arena = Storage::allocate(backend, static_cast<std::size_t>(call.plan.arena_bytes));
+
+  Scratch<std::byte*, 32> addresses(program->buffers.size());
+  for (std::size_t k = 0; k < program->buffers.size(); ++k) {
+    const auto root = static_cast<std::size_t>(roots[k]);
+    if (constants[root].is_defined()) {
+      addresses[k] = static_cast<std::byte*>(constants[root].address());
+    } else if (input_number[root] >= 0) {
+      addresses[k] = static_cast<std::byte*>(call.inputs[static_cast<std::size_t>(input_number[root])].address());
+    } else if (output_number[root] >= 0) {
+      addresses[k] = static_cast<std::byte*>(call.outputs[static_cast<std::size_t>(output_number[root])].address());
+    } else {
+      // A workspace without elements has no arena; its address is never used.
+      addresses[k] = arena == nullptr ? nullptr : arena->data() + call.plan.arena_offset[root];
+    }
+  }
+
+  if (!backend->is_asynchronous()) {
+    std::uint64_t error_word = kernel::kNoFault;
+    launch_kernels(call, addresses.data(), &error_word);
+    if (error_word != kernel::kNoFault) throw InputError(fault_message(*program, error_word));
+    return;
+  }
+  for (const Tensor& input : call.inputs) input.storage()->order_read(*backend, {});
+  for (const Tensor& output : call.outputs) output.storage()->order_write(*backend, {});
+  std::shared_ptr<Storage> error_storage;
+  if (has_error_slot) {
+    error_storage = Storage::allocate(backend, sizeof kernel::kNoFault);
+    backend->copy_from_host(error_storage->data(), &kernel::kNoFault, sizeof kernel::kNoFault);
+  }
+  launch_kernels(call, addresses.data(),
+                 error_storage == nullptr ? nullptr : reinterpret_cast<std::uint64_t*>(error_storage->data()));
+  const WorkRef work = note_work(call, std::move(error_storage));
+  if (arena != nullptr) arena->note_write(work);
+}
+
+void LoadedProgram::State::launch_kernels(const Call& call, std::byte* const* addresses,
+                                          std::uint64_t* error_word) const {
+  // The host's kernels take the address of a buffer as it is, PTX takes the address of the parameter that holds it.
+  const bool direct = program->target.kind == kernel::TargetKind::Host;
+  Scratch<std::uint64_t, 32> values(argument_count);
+  Scratch<void*, 32> pointers(argument_count);
+  std::size_t next = 0, next_size = 0;
+  for (std::size_t number = 0; number < program->kernels.size(); ++number) {
+    const kernel::Kernel& kernel = program->kernels[number];
+    const std::size_t first = next;
+    for (const Argument& argument : kernel.arguments) {
+      const auto index = static_cast<std::size_t>(argument.index);
+      void* address = nullptr;
+      std::uint64_t value = 0;
+      switch (argument.kind) {
+        case Argument::Kind::Buffer:
+          address = addresses[index];
+          break;
+        case Argument::Kind::ErrorSlot:
+          address = error_word;
+          break;
+        case Argument::Kind::Size:
+          value = static_cast<std::uint64_t>(call.plan.sizes[next_size++]);
+          break;
+        case Argument::Kind::Scalar: {
+          const auto place = std::find(scalars.begin(), scalars.end(), argument.index);
+          value = place == scalars.end() ? static_cast<std::uint64_t>(call.symbols[index])
+                                         : call.scalars[static_cast<std::size_t>(place - scalars.begin())].bits;
+          break;
+        }
+      }
+      const bool is_address = argument.kind == Argument::Kind::Buffer || argument.kind == Argument::Kind::ErrorSlot;
+      values[next] = is_address ? reinterpret_cast<std::uint64_t>(address) : value;
+      pointers[next] = is_address && direct ? address : &values[next];
+      ++next;
+    }
+    if (call.plan.blocks[number] <= 0) continue;
+    backend->launch({.code = code.get(),
+                     .kernel = static_cast<int>(number),
+                     .blocks = call.plan.blocks[number],
+                     .arguments = pointers.data() + first,
+                     .argument_count = static_cast<int>(next - first),
+                     .flops = kernel.flops,
+                     .bytes = kernel.bytes});
+  }
+}
+
+WorkRef LoadedProgram::State::note_work(const Call& call, std::shared_ptr<Storage> error_storage) const {
+  std::function<void()> check;
+  if (error_storage != nullptr) {
+    // The word is read once; whoever waits later hears the same. It must not keep the outputs alive, nor they this
+    // program.
+    struct Outcome {
+      std::once_flag once;
+      std::uint64_t word = kernel::kNoFault;
+    };
+    check = [storage = std::move(error_storage), compiled = program, outcome = std::make_shared<Outcome>()] {
+      std::call_once(outcome->once, [&] {
+        storage->backend()->copy_to_host(&outcome->word, storage->data(), sizeof outcome->word);
+        storage->backend()->synchronise(Stream{});
+      });
+      if (outcome->word != kernel::kNoFault) throw InputError(fault_message(*compiled, outcome->word));
+    };
+  }
+  const auto work = std::make_shared<const Work>(backend, Stream{}, std::move(check));
+  for (const Tensor& input : call.inputs) input.storage()->note_read(work);
+  for (const Tensor& output : call.outputs) output.storage()->note_write(work);
+  return work;
+}
+
+LoadedProgram::LoadedProgram(std::shared_ptr<const CompiledProgram> program, BackendRef backend) {
+  auto state = std::make_unique<State>();
+  state->program = std::move(program);
+  state->backend = std::move(backend);
+  state->roots = storage_roots(*state->program);
+  state->check_program();
+
+  const std::vector<Buffer>& buffers = state->program->buffers;
+  state->input_number.assign(buffers.size(), -1);
+  state->output_number.assign(buffers.size(), -1);
+  for (std::size_t k = 0; k < buffers.size(); ++k) {
+    if (buffers[k].role == Buffer::Role::Workspace) continue;
+    const bool is_input = buffers[k].role == Buffer::Role::Input;
+    std::vector<int>& list = is_input ? state->inputs : state->outputs;
+    (is_input ? state->input_number : state->output_number)[k] = static_cast<int>(list.size());
+    list.push_back(static_cast<int>(k));
+  }
+  for (std::size_t k = 0; k < state->program->symbols.size(); ++k) {
+    if (!state->program->symbols[k].dimension) state->scalars.push_back(static_cast<int>(k));
+  }
+  for (const kernel::Kernel& kernel : state->program->kernels) {
+    state->argument_count += kernel.arguments.size();
+    for (const Argument& argument : kernel.arguments)
+      state->has_error_slot |= argument.kind == Argument::Kind::ErrorSlot;
+  }
+  if (has_constant_sizes(*state->program)) {
+    state->plan =
+        make_plan(*state->program, state->roots, std::vector<std::int64_t>(state->program->symbols.size(), 0));
+  }
+  state->upload_constants();
+  state->code = state->backend->load(*state->program);
+  state_ = std::move(state);
+}
+
+LoadedProgram::~LoadedProgram() = default;
+LoadedProgram::LoadedProgram(LoadedProgram&&) noexcept = default;
+
+const CompiledProgram& LoadedProgram::program() const {
+  return *state_->program;
+}
+const BackendRef& LoadedProgram::backend() const {
+  return state_->backend;
+}
+const std::vector<int>& LoadedProgram::inputs() const {
+  return state_->inputs;
+}
+const std::vector<int>& LoadedProgram::outputs() const {
+  return state_->outputs;
+}
+const std::vector<int>& LoadedProgram::scalars() const {
+  return state_->scalars;
+}
+
+std::vector<Tensor> LoadedProgram::run(std::span<const Tensor> inputs, std::span<const scalar::Value> scalars) const {
+  const State& state = *state_;
+  std::vector<Tensor> outputs;
+  state.with_plan(inputs, scalars,
+                  [&](std::span<const Tensor> dense, const Plan& plan, std::span<const std::int64_t> symbols) {
+                    for (const int number : state.outputs) {
+                      const int root = state.roots[static_cast<std::size_t>(number)];
+                      const Shape& shape = plan.shapes[static_cast<std::size_t>(number)];
+                      const int input = state.input_number[static_cast<std::size_t>(root)];
+                      const int output = state.output_number[static_cast<std::size_t>(root)];
+                      if (input >= 0) {
+                        outputs.push_back(dense[static_cast<std::size_t>(input)].reshape(shape));
+                      } else if (output >= 0 && output < static_cast<int>(outputs.size())) {
+                        outputs.push_back(outputs[static_cast<std::size_t>(output)].reshape(shape));
+                      } else {
+                        outputs.push_back(Tensor::empty(shape, state.buffer(number).dtype, state.backend->device()));
+                      }
+                    }
+                    state.check_outputs(dense, outputs, plan);
+                    state.launch({dense, scalars, outputs, plan, symbols});
+                  });
+  return outputs;
+}
+
+void LoadedProgram::run_into(std::span<const Tensor> inputs, std::span<const scalar::Value> scalars,
+                             std::span<const Tensor> outputs) const {
+  const State& state = *state_;
+  state.with_plan(inputs, scalars,
+                  [&](std::span<const Tensor> dense, const Plan& plan, std::span<const std::int64_t> symbols) {
+                    state.check_outputs(dense, outputs, plan);
+                    state.launch({dense, scalars, outputs, plan, symbols});
+                  });
+}
+
+std::vector<TensorType> LoadedProgram::output_types(std::span<const Tensor> inputs,
+                                                    std::span<const scalar::Value> scalars) const {
+  std::vector<TensorType> types;
+  state_->with_plan(inputs, scalars, [&](std::span<const Tensor>, const Plan& plan, std::span<const std::int64_t>) {
+    for (const int number : state_->outputs) {
+      types.push_back({state_->buffer(number).dtype, plan.shapes[static_cast<std::size_t>(number)]});
+    }
+  });
+  return types;
+}
+
+}  // namespace corrloom::runtime

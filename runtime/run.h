@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+#include "ir/scalar/value.h"
+#include "runtime/backend.h"
+#include "runtime/tensor.h"
+
+namespace corrloom::runtime {
+
+/// The one device of an op's operands, `preferred` (or the host) when there are none. Throws InputError, which names
+/// every operand with its device and the calls that mend it, when they are on several, and when they are not on
+/// `preferred`.
+Device device_of_operands(const std::string& op, std::span<const std::string> names, std::span<const Tensor> operands,
+                          std::optional<Device> preferred = {});
+
+/// A compiled program whose code is loaded on one device. Immutable: any number of threads may run it at once.
+class LoadedProgram {
+ public:
+  /// Loads the code. Throws RuntimeError when the device cannot take it, InternalError for a malformed program.
+  LoadedProgram(std::shared_ptr<const kernel::CompiledProgram> program, BackendRef backend);
+  ~LoadedProgram();
+  LoadedProgram(LoadedProgram&&) noexcept;
+
+  const kernel::CompiledProgram& program() const;
+  const BackendRef& backend() const;
+  /// Numbers of the program's input and output buffers, in order.
+  const std::vector<int>& inputs() const;
+  const std::vector<int>& outputs() const;
+  /// Numbers of the symbols that are scalar arguments of the op, in order.
+  const std::vector<int>& scalars() const;
+
+  /// Runs on new outputs. An output whose storage is an input's (`in`) is that input. `inputs` are in the order of the
+  /// program's input buffers, `scalars` in the order of its symbols that are not dimensions. Strided inputs are copied
+  /// to dense ones first. Throws InputError when operands do not suit (number, dtype, shape, device: each named with
+  /// found and wanted), when an entry check does not hold or, where the device is synchronous, when a data-dependent
+  /// check failed; on an asynchronous one that surfaces when an output is waited for.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const scalar::Value> scalars = {}) const;
+  /// Runs on the caller's outputs, which must be dense and overlap neither an input nor one another unless the op says
+  /// `in`.
+  void run_into(std::span<const Tensor> inputs, std::span<const scalar::Value> scalars,
+                std::span<const Tensor> outputs) const;
+
+  /// The shapes of the outputs for those inputs, after the same checks.
+  std::vector<TensorType> output_types(std::span<const Tensor> inputs,
+                                       std::span<const scalar::Value> scalars = {}) const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
+
+}  // namespace corrloom::runtime

@@ -1,0 +1,366 @@
+#!/usr/bin/env python3
+"""The `corrloom` command as users meet it."""
+import json
+import os
+import pty
+import struct
+import zlib
+
+from harness import ToolTest, main, npy, npy_header, read_npy
+
+OPS = """\
+op corr2d(X: f32[H, W], K: f32[P, Q]) -> Y: f32[H - P + 1, W - Q + 1] {
+  Y[i, j] = sum(p, q) X[i + p, j + q] * K[p, q]
+}
+op scaled[times: int = 2](X: f32[N], gain: f32 = 0.5) -> (Y: f32[N], Z: f32[N]) {
+  Y[i] = X[i] * gain * f32(times)
+  Z[i] = X[i] + 1
+}
+op flipped(Image: u8[H, W]) -> Y: u8[H, W] { Y[i, j] = Image[H - 1 - i, j] }
+op four() -> Y: i64 { Y = 4 }
+"""
+ONE = "op twice(X: f32[N]) -> Y: f32[N] { Y[i] = X[i] + X[i] }\n"
+COMMANDS = ["run", "bench", "emit", "check", "fmt", "devices"]
+
+
+def png(width, height, pixels):
+    """A grey PNG."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes(pixels[k * width:(k + 1) * width]) for k in range(height))
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class CorrloomTest(ToolTest):
+    tool = "CORRLOOM"
+
+    def setUp(self):
+        super().setUp()
+        self.write("ops.loom", OPS)
+        self.write("one.loom", ONE)
+
+
+class Help(CorrloomTest):
+    def test_names_every_command_and_no_other(self):
+        text = self.done("--help").stdout
+        for command in COMMANDS:
+            self.assertIn(f"\n  {command} ", text)
+        for missing in ["explain", "grad", "cache"]:
+            self.assertNotIn(f"\n  {missing} ", text)
+
+    def test_of_each_command_has_examples(self):
+        for command in COMMANDS:
+            self.assertRegex(self.done(command, "--help").stdout, rf"Examples?:\n  corrloom {command}")
+
+    def test_version(self):
+        self.assertRegex(self.done("--version").stdout, r"^corrloom \d+\.\d+\.\d+\n$")
+
+
+class Run(CorrloomTest):
+    def test_shows_results(self):
+        result = self.done("run", "ops.loom:corr2d", "X=arange[3,4]", "K=ones[2,2]")
+        self.assertIn("Y: f32[2, 3] on cpu", result.stdout)
+        for number in ["10", "14", "18", "26", "30", "34"]:
+            self.assertIn(number, result.stdout)
+
+    def test_takes_the_only_op(self):
+        self.assertIn("Y: f32[2]", self.done("run", "one.loom", "X=ones[2]").stdout)
+
+    def test_lists_the_ops_when_there_are_several(self):
+        self.fails(2, "run", "ops.loom", "X=ones[2]", mentions=["ops.loom:corr2d", "ops.loom:scaled"])
+
+    def test_saves_results_and_shows_none(self):
+        result = self.done("run", "ops.loom:scaled", "X=arange[3]", "--set", "times=4", "-o", "Y=y.npy", "-o", "Z=z.npy")
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(read_npy(self.folder / "y.npy"), ("<f4", (3,), [0, 2, 4]))
+        self.assertEqual(read_npy(self.folder / "z.npy"), ("<f4", (3,), [1, 2, 3]))
+
+    def test_saves_several_results_into_one_archive(self):
+        self.done("run", "ops.loom:scaled", "X=arange[3]", "-o", "Y=w.npz", "-o", "Z=w.npz:other")
+        self.assertIn("0", self.done("run", "one.loom", "X=w.npz:Y").stdout)
+        self.assertIn("[2", self.done("run", "one.loom", "X=w.npz:other").stdout)
+
+    def test_reads_files_and_scalars(self):
+        self.write("x.npy", npy("<f4", [2], [1, 3]))
+        self.done("run", "ops.loom:scaled", "X=x.npy", "gain=-1.5", "-o", "Y=y.npy")
+        self.assertEqual(read_npy(self.folder / "y.npy")[2], [-3, -9])
+
+    def test_reads_and_writes_images(self):
+        self.write("i.png", png(2, 2, [1, 2, 3, 4]))
+        self.done("run", "ops.loom:flipped", "Image=i.png", "-o", "Y=o.png")
+        self.done("run", "ops.loom:flipped", "Image=o.png", "-o", "Y=o.npy")
+        self.assertEqual(read_npy(self.folder / "o.npy"), ("|u1", (2, 2), [1, 2, 3, 4]))
+
+    def test_needs_no_tensor(self):
+        self.assertIn("4", self.done("run", "ops.loom:four", "--device", "cpu").stdout)
+
+    def test_threads_change_no_bit(self):
+        for threads in [1, 2]:
+            self.done("run", "ops.loom:corr2d", "X=randn[33,65]@1", "K=randn[3,3]@2", "--threads", threads, "-o", f"Y=y{threads}.npy")
+        self.assertEqual((self.folder / "y1.npy").read_bytes(), (self.folder / "y2.npy").read_bytes())
+
+    def test_uses_a_given_schedule(self):
+        shapes = ["X=f32[5,7]", "K=f32[2,3]"]
+        self.write("s.txt", self.done("emit", "ops.loom:corr2d", *shapes, "--stage", "schedule").stdout)
+        values = ["X=arange[5,7]", "K=ones[2,3]"]
+        given = self.done("run", "ops.loom:corr2d", *values, "--schedule", "s.txt").stdout
+        self.assertEqual(given, self.done("run", "ops.loom:corr2d", *values).stdout)
+        self.write("s.txt", "schedule @corr2d")
+        self.fails(1, "run", "ops.loom:corr2d", *values, "--schedule", "s.txt", mentions=["E04"])
+
+
+class Usage(CorrloomTest):
+    def test_wrong_command_lines(self):
+        for arguments, mention in [
+            ([], "help"),
+            (["bnch"], "did you mean `bench`?"),
+            (["run"], "program is required"),
+            (["run", "one.loom", "X=ones[2]", "--fast"], "--fast"),
+            (["run", "one.loom", "X"], "NAME=VALUE"),
+            (["run", "one.loom", "=3"], "NAME=VALUE"),
+            (["run", "one.loom", "X="], "NAME=VALUE"),
+            (["run", "one.loom", "X=ones[2"], "ones[2"),
+            (["run", "one.loom", "X=what"], "what"),
+            (["run", "one.loom"], "X: f32[N]"),
+            (["run", "one.loom", "X=ones[2]", "X=ones[2]"], "`X` is given twice"),
+            (["run", "ops.loom:corr2d", "X=ones[2,2]", "k=ones[1,1]"], "did you mean `K`?"),
+            (["run", "ops.loom:scaled", "X=ones[2]", "times=3"], "--set times=3"),
+            (["run", "ops.loom:scaled", "X=ones[2]", "--set", "times"], "--set ATTRIBUTE=VALUE"),
+            (["run", "ops.loom:scaled", "X=ones[2]", "--set", "times=two"], "wanted an int"),
+            (["run", "ops.loom:scaled", "X=ones[2]", "--set", "times=2", "--set", "times=3"], "`times` is given twice"),
+            (["run", "one.loom", "X=ones[2]", "--device", "gpu"], "`gpu` is no device"),
+            (["run", "one.loom", "X=ones[2]", "--threads", "0"], "--threads"),
+            (["run", "one.loom", "X=ones[2]", "--threads", "many"], "--threads"),
+            (["run", "one.loom", "X=ones[2]", "-o", "y.npy"], "-o NAME=PATH"),
+            (["run", "one.loom", "X=ones[2]", "-o", "Y=y.txt"], ".npy"),
+            (["run", "one.loom", "X=ones[2]", "-o", "Z=y.npy"], "no result `Z`"),
+            (["run", "one.loom:", "X=ones[2]"], "FILE.loom:OP"),
+            (["bench", "one.loom", "X=ones[2]", "--repeat", "-1"], "--repeat"),
+            (["emit", "one.loom", "X=f32[2]"], "--stage"),
+            (["emit", "one.loom", "X=f32[2]", "--stage", "hex"], "hex"),
+            (["emit", "one.loom", "X=f32[2]", "--stage", "ptx", "--target", "sm_1"], "sm_80"),
+            (["emit", "one.loom", "X=f32[2]", "--stage", "ptx", "--target", "host"], "PTX target"),
+            (["emit", "one.loom", "X=f33[2]", "--stage", "tensor"], "f33"),
+        ]:
+            with self.subTest(arguments=arguments):
+                self.fails(2, *arguments, mentions=[mention])
+
+
+class WrongInputs(CorrloomTest):
+    """Exit code 1: the program or what it is called with."""
+
+    def refused(self, value, *mentions, op="one.loom", name="X"):
+        return self.fails(1, "run", op, f"{name}={value}", mentions=mentions)
+
+    def test_wrong_dtype_rank_and_extent(self):
+        self.write("x.npy", npy("<f8", [2], [1, 2]))
+        self.refused("x.npy", "X", "f64", "f32")
+        self.refused("ones[2,2]", "X")
+        self.fails(1, "run", "ops.loom:corr2d", "X=ones[2,2]", "K=ones[4,3]", mentions=["ops.loom:1"])
+
+    def test_npy_files_that_are_none(self):
+        whole = npy("<f4", [4], [1, 2, 3, 4])
+        for length in [0, 1, 6, 9, 40, len(whole) - 1]:
+            self.write("x.npy", whole[:length])
+            self.refused("x.npy", "x.npy")
+        for shape in [[2**62], [2**40, 2**40], [10**13]]:
+            self.write("x.npy", npy_header("<f4", shape) + b"\0" * 64)
+            self.refused("x.npy", "X: ")
+        self.write("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", 10) + b"{'descr': ")
+        self.refused("x.npy", "x.npy")
+
+    def test_png_files_that_are_none(self):
+        whole = png(3, 2, [1, 2, 3, 4, 5, 6])
+        for content in [b"", b"not an image", whole[:20], whole[:-20], whole[:30] + b"\xff" * 10 + whole[40:], png(2**20, 2**20, [])]:
+            self.write("i.png", content)
+            self.refused("i.png", "i.png", op="ops.loom:flipped", name="Image")
+
+    def test_archives_that_are_none(self):
+        self.write("w.npz", b"PK\x03\x04 nothing")
+        self.refused("w.npz:a", "w.npz")
+        self.write("w.safetensors", struct.pack("<Q", 2**60) + b"{}")
+        self.refused("w.safetensors:a", "w.safetensors")
+
+    def test_numbers_that_do_not_suit(self):
+        self.fails(1, "run", "ops.loom:scaled", "X=ones[2]", "gain=ones[2]", mentions=["gain"])
+        self.fails(1, "run", "ops.loom:scaled", "X=ones[2]", "--set", "times=0.5", mentions=["times", "int"])
+        self.fails(1, "run", "ops.loom:scaled", "X=ones[2]", "--set", "tmes=1", mentions=["did you mean `times`?"])
+
+    def test_shapes_whose_bytes_overflow(self):
+        self.refused("zeros[4611686018427387904]")
+        self.refused("zeros[4294967296,4294967296]")
+        self.fails(1, "emit", "one.loom", "X=f32[9223372036854775807]", "--stage", "tensor")
+        self.write("outer.loom", "op outer(X: f32[N], Z: f32[M]) -> Y: f32[N, M, N, M] { Y[i, j, k, l] = X[i] * Z[j] * X[k] * Z[l] }")
+        self.fails(1, "emit", "outer.loom", "X=f32[4000000000]", "Z=f32[4000000000]", "--stage", "tensor", mentions=["outer.loom:1"])
+
+    def test_errors_of_the_program(self):
+        self.write("bad.loom", "op a(X: f32[N]) -> Y: f32[N] {\n  Y[i] = Z[i]\n}\nop b(X: f32[N]) -> Y: f32[N] {\n  Y[i] = X[j]\n}\n")
+        self.fails(1, "run", "bad.loom:a", "X=ones[2]", mentions=["bad.loom:2:", "bad.loom:5:", "error[E02"])
+
+    def test_an_op_that_does_not_exist(self):
+        self.fails(1, "run", "ops.loom:corr3d", "X=ones[2,2]", mentions=["did you mean `corr2d`?"])
+
+    def test_broken_texts(self):
+        for text in [b"", b"\0" * 1000, bytes(range(256)) * 4, b"op " * 30000, ONE.encode()[:30], b"\xff\xfe" + ONE.encode("utf-16-le")]:
+            self.write("bad.loom", text)
+            self.fails(1, "run", "bad.loom", "X=ones[2]")
+
+    def test_deep_nesting_is_a_clear_error(self):
+        for opening, closing in [("(", ")"), ("-", ""), ("if true then ", " else 0"), ("exp(", ")")]:
+            self.write("deep.loom", f"op f(X: f32[N]) -> Y: f32[N] {{\n  Y[i] = {opening * 10000}X[i]{closing * 10000}\n}}\n")
+            self.fails(1, "run", "deep.loom", "X=ones[2]", mentions=["deep.loom:2:", "E0104"])
+
+    def test_a_line_of_100000_characters(self):
+        line = "  Y[i] = " + " + ".join(["X[i]"] * 14000)
+        self.assertGreater(len(line), 90000)
+        self.write("long.loom", f"op f(X: f32[N]) -> Y: f32[N] {{\n{line}\n}}\n")
+        result = self.run_tool("run", "long.loom", "X=ones[2]")
+        self.assertIn(result.returncode, [0, 1], result.stderr[:500])
+        self.write("long.loom", f"op f(X: f32[N]) -> Y: f32[N] {{\n  Y[i] = {'x' * 100000}\n}}\n")
+        message = self.fails(1, "run", "long.loom", "X=ones[2]", mentions=["long.loom:2:"]).stderr
+        self.assertLess(len(message), 4000, "a message must not repeat a huge line")
+
+
+class MachineFailures(CorrloomTest):
+    """Exit code 3."""
+
+    def test_missing_files(self):
+        self.fails(3, "run", "none.loom", "X=ones[2]", mentions=["none.loom"])
+        self.fails(3, "run", "one.loom", "X=none.npy", mentions=["none.npy"])
+        self.fails(3, "run", "one.loom", "X=ones[2]", "-o", "Y=none/y.npy", mentions=["none/y.npy"])
+        self.fails(3, "run", ".", "X=ones[2]")
+        self.fails(3, "fmt", "none.loom", mentions=["none.loom"])
+
+    def test_a_device_that_is_not_there(self):
+        self.fails(3, "run", "one.loom", "X=ones[2]", "--device", "cuda:7", mentions=["cuda:7"])
+
+    def test_more_memory_than_there_is(self):
+        self.fails(3, "run", "one.loom", "X=zeros[1000000000000000]")
+
+    def test_an_output_that_is_closed(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        result = self.run_tool("run", "one.loom", "X=ones[2]", stdout=writer)
+        os.close(writer)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("standard output", result.stderr)
+
+    def test_no_ptxas(self):
+        self.fails(3, "emit", "one.loom", "X=f32[2]", "--stage", "cubin", environment={"PATH": str(self.folder)}, mentions=["ptxas", "PATH"])
+
+
+class Outputs(CorrloomTest):
+    def test_a_failed_run_leaves_the_old_file_and_nothing_else(self):
+        self.write("y.npy", "old")
+        before = sorted(os.listdir(self.folder))
+        self.fails(1, "run", "ops.loom:corr2d", "X=ones[2,2]", "K=ones[4,3]", "-o", "Y=y.npy")
+        self.write("h.loom", "op h(X: f32[N]) -> Y: bf16[N] { Y[i] = bf16(X[i]) }")
+        self.fails(1, "run", "h.loom", "X=ones[2]", "-o", "Y=y.npy", mentions=["bf16"])
+        os.remove(self.folder / "h.loom")
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        self.assertEqual((self.folder / "y.npy").read_text(), "old")
+
+    def test_a_new_file_replaces_the_old_one_whole(self):
+        self.write("y.npy", "old" * 1000)
+        self.done("run", "one.loom", "X=ones[2]", "-o", "Y=y.npy")
+        self.assertEqual(read_npy(self.folder / "y.npy")[2], [2, 2])
+
+    def test_messages_have_colour_on_a_terminal_alone(self):
+        self.write("bad.loom", "op a(X: f32[N]) -> Y: f32[N] { Y[i] = Z[i] }")
+        self.assertNotIn("\x1b", self.fails(1, "run", "bad.loom", "X=ones[2]").stderr)
+        for environment, colored in [({"TERM": "xterm", "NO_COLOR": ""}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False)]:
+            master, terminal = pty.openpty()
+            self.run_tool("run", "bad.loom", "X=ones[2]", stderr=terminal, environment=environment)
+            os.close(terminal)
+            shown = os.read(master, 100000).decode()
+            os.close(master)
+            self.assertIn("E0201", shown)
+            self.assertEqual("\x1b[" in shown, colored, environment)
+
+
+class Bench(CorrloomTest):
+    def test_prints_one_json_object(self):
+        result = self.done("bench", "ops.loom:corr2d", "X=randn[20,20]", "K=randn[3,3]", "--json", "--repeat", 3, "--threads", 1)
+        self.assertEqual(result.stdout.count("\n"), 1)
+        line = json.loads(result.stdout)
+        self.assertEqual((line["op"], line["device"], line["threads"], line["samples"]), ("corr2d", "cpu", 1, 3))
+        for key in ["median_us", "min_us", "p95_us", "compile_ms", "gflops", "gbytes_per_s"]:
+            self.assertGreater(line[key], 0, key)
+        self.assertLessEqual(line["min_us"], line["median_us"])
+        self.assertAlmostEqual(line["gflops"], 2 * 18 * 18 * 9 / line["median_us"] / 1e3, delta=1e-6 * line["gflops"])
+        self.assertAlmostEqual(line["gbytes_per_s"], 4 * (400 + 9 + 18 * 18) / line["median_us"] / 1e3, delta=1e-6 * line["gbytes_per_s"])
+
+    def test_prints_a_table(self):
+        text = self.done("bench", "one.loom", "X=ones[100]", "--repeat", 5).stdout
+        for word in ["twice on cpu", "5 runs", "median", "min", "p95", "compile", "GFLOP/s", "GB/s"]:
+            self.assertIn(word, text)
+
+
+class Emit(CorrloomTest):
+    TYPES = ["X=f32[5,7]", "K=f32[2,3]"]
+
+    def emit(self, stage, *arguments):
+        return self.done("emit", "ops.loom:corr2d", *self.TYPES, "--stage", stage, *arguments).stdout
+
+    def test_every_stage(self):
+        for stage, target, mention in [("tensor", "host", "graph @corr2d"), ("schedule", "host", "schedule @corr2d"), ("loop", "host", "func @"),
+                                       ("llvm", "host", "define"), ("asm", "host", "ret"), ("tensor", "sm_80", "graph @corr2d"),
+                                       ("llvm", "sm_80", "define"), ("asm", "sm_80", ".target sm_80"), ("ptx", "sm_90a", ".target sm_90a")]:
+            with self.subTest(stage=stage, target=target):
+                self.assertIn(mention, self.emit(stage, "--target", target))
+
+    def test_writes_to_a_file(self):
+        self.assertEqual(self.emit("ptx", "-o", "c.ptx"), "")
+        self.assertEqual((self.folder / "c.ptx").read_text(), self.emit("ptx", "--target", "sm_80"))
+
+    def test_open_extents_are_refused(self):
+        self.fails(1, "emit", "ops.loom:corr2d", "X=f32[?,7]", "K=f32[2,3]", "--stage", "tensor", mentions=["X", "dimension 0"])
+
+    def test_scalars_may_stay_open(self):
+        self.assertIn("gain", self.done("emit", "ops.loom:scaled", "X=f32[3]", "--stage", "tensor").stdout)
+
+
+class Check(CorrloomTest):
+    def test_shows_ranges_and_conditions(self):
+        text = self.done("check", "ops.loom").stdout
+        self.assertIn("op corr2d(X: f32[H, W], K: f32[P, Q])", text)
+        self.assertIn("p: P, q: Q", text)
+        self.assertIn("needs", text)
+        self.assertIn("op four()", text)
+
+    def test_compares_with_the_interpreter(self):
+        self.assertIn("Y: f32[4, 5] on cpu has the bits of the interpreter",
+                      self.done("check", "ops.loom:corr2d", "X=randn[5,7]@1", "K=randn[2,3]@2").stdout)
+
+    def test_reports_errors(self):
+        self.write("bad.loom", "op a(X: f32[N]) -> Y: f32[N] { Y[i] = Z[i] }")
+        self.fails(1, "check", "bad.loom", mentions=["bad.loom:1:"])
+
+
+class Fmt(CorrloomTest):
+    UGLY = "op   f( X:f32[N] )->Y:f32[N]{Y[i]=X[i]+1}\n"
+
+    def test_writes_canonical_text_that_stays(self):
+        self.write("f.loom", self.UGLY)
+        text = self.done("fmt", "f.loom").stdout
+        self.assertIn("Y[i] = X[i] + 1", text)
+        self.assertEqual((self.folder / "f.loom").read_text(), self.UGLY)
+        self.fails(1, "fmt", "--check", "f.loom", mentions=["f.loom"])
+        self.assertEqual(self.done("fmt", "-i", "f.loom").stdout, "")
+        self.assertEqual((self.folder / "f.loom").read_text(), text)
+        self.done("fmt", "--check", "f.loom")
+
+    def test_leaves_a_broken_file_alone(self):
+        self.write("f.loom", "op f(")
+        self.fails(1, "fmt", "-i", "f.loom", mentions=["f.loom:1"])
+        self.assertEqual((self.folder / "f.loom").read_text(), "op f(")
+
+
+class Devices(CorrloomTest):
+    def test_lists_the_host(self):
+        self.assertRegex(self.done("devices").stdout, r"^cpu .*\(host\)\n")
+
+
+if __name__ == "__main__":
+    main()

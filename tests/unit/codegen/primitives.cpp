@@ -1,0 +1,76 @@
+#include "tests/unit/codegen/primitives.h"
+
+#include "ir/scalar/expand.h"
+
+namespace corrloom::testing {
+namespace {
+
+using scalar::Expr;
+using scalar::Opcode;
+using scalar::Value;
+
+/// The node that applies the opcode to constants, which knows its dtypes; null when it does not take them.
+Expr node_of(Opcode opcode, DType dtype, DType to) {
+  const scalar::OpcodeInfo& row = scalar::info(opcode);
+  if (!scalar::takes(row.operands, dtype)) return nullptr;
+  const Expr operand = scalar::constant(Value{dtype, 0});
+  if (opcode == Opcode::Cast) return scalar::cast(operand, to);
+  if (opcode == Opcode::Bitcast) return bit_width(dtype) == bit_width(to) ? scalar::bitcast(operand, to) : nullptr;
+  std::vector<Expr> args(static_cast<std::size_t>(row.arity), operand);
+  if (opcode == Opcode::Select) args[0] = scalar::constant(Value::boolean(true));
+  return scalar::apply(opcode, args);
+}
+
+bool occurs(Opcode opcode) {
+  const bool is_lazy = opcode == Opcode::If || opcode == Opcode::LazyAnd || opcode == Opcode::LazyOr;
+  return !is_lazy && scalar::info(opcode).kind == scalar::OpcodeKind::Primitive;
+}
+
+}  // namespace
+
+std::vector<std::vector<Primitive>> lowerable_primitives(const std::vector<int>& lanes) {
+  std::vector<std::vector<Primitive>> groups;
+  for (const scalar::OpcodeInfo& row : scalar::all_opcodes()) {
+    if (!occurs(row.opcode)) continue;
+    const bool is_given = row.result == scalar::Result::Given;
+    groups.emplace_back();
+    for (DType dtype : kAllDTypes) {
+      for (DType to : kAllDTypes) {
+        if (!is_given && to != DType::Bool) continue;
+        const Expr node = node_of(row.opcode, dtype, to);
+        if (node == nullptr || !scalar::is_lowerable(node)) continue;
+        std::vector<DType> operands;
+        for (const Expr& arg : std::get<scalar::Apply>(node->kind).args) operands.push_back(arg->dtype);
+        for (int width : lanes) groups.back().push_back({row.opcode, operands, node->dtype, width});
+      }
+    }
+  }
+  return groups;
+}
+
+std::vector<std::vector<Value>> edge_combinations(const Primitive& primitive) {
+  const std::size_t arity = primitive.operands.size();
+  std::vector<std::vector<Value>> edges, columns(arity);
+  std::size_t count = 1;
+  for (DType dtype : primitive.operands) {
+    std::vector<Value> values = edge_values(dtype);
+    if (arity == 3 && values.size() > 2) {
+      std::vector<Value> some;
+      for (std::size_t k = 0; k < values.size(); k += 5) some.push_back(values[k]);
+      some.insert(some.end(), values.end() - 5, values.end());
+      values = some;
+    }
+    count *= values.size();
+    edges.push_back(values);
+  }
+  for (std::size_t k = 0; k < (count + 15) / 16 * 16; ++k) {
+    std::size_t rest = k % count;
+    for (std::size_t operand = 0; operand < arity; ++operand) {
+      columns[operand].push_back(edges[operand][rest % edges[operand].size()]);
+      rest /= edges[operand].size();
+    }
+  }
+  return columns;
+}
+
+}  // namespace corrloom::testing

@@ -1,0 +1,150 @@
+#include "compiler/passes/lower_to_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+#include "compiler/passes/choose_schedule.h"
+#include "compiler/passes/compose_views.h"
+#include "compiler/passes/expand_functions.h"
+#include "compiler/passes/flatten_indices.h"
+#include "compiler/passes/lower_padding.h"
+#include "compiler/passes/materialise_outputs.h"
+#include "compiler/passes/name_uniquely.h"
+#include "compiler/passes/remove_dead_ops.h"
+#include "compiler/passes/set_orders.h"
+#include "ir/loop/interpret.h"
+#include "ir/loop/text.h"
+#include "ir/loop/verify.h"
+#include "ir/tensor/interpret.h"
+#include "ir/tensor/text.h"
+#include "tests/unit/ir/tensor/random_graph.h"
+
+namespace corrloom::passes {
+namespace {
+
+using tensor::Array;
+using tensor::TensorId;
+
+kernel::Target small_host() {
+  kernel::Target target;
+  target.name = "host";
+  target.vector_bytes = 16;  // four lanes of f32: small extents fill several vectors and leave rests
+  target.vector_registers = 16;
+  return target;
+}
+
+bool is_nan(const scalar::Value& value) {
+  return is_float(value.dtype) && value.as_f64() != value.as_f64();
+}
+
+void expect_same(const Array& want, const Array& got, const std::string& what) {
+  ASSERT_EQ(want.bits.size(), got.bits.size()) << what;
+  for (std::size_t k = 0; k < want.bits.size(); ++k) {
+    const scalar::Value a = want.at(static_cast<std::int64_t>(k)), b = got.at(static_cast<std::int64_t>(k));
+    ASSERT_TRUE(a == b || (is_nan(a) && is_nan(b)))
+        << what << " element " << k << ": want " << to_text(a) << ", got " << to_text(b);
+  }
+}
+
+/// Runs lowered kernels one after the other; every value of the graph has an array.
+std::vector<Array> run(const tensor::Graph& graph, const std::vector<LoweredKernel>& kernels,
+                       const std::vector<loop::Function>& functions, const std::vector<Array>& inputs,
+                       const std::vector<scalar::Value>& symbols) {
+  std::map<TensorId, Array> storage;
+  for (std::size_t k = 0; k < inputs.size(); ++k) storage[graph.inputs[k]] = inputs[k];
+  for (std::size_t k = 0; k < graph.ops.size(); ++k) {
+    const TensorId id{static_cast<std::int32_t>(k)};
+    const tensor::Op& op = graph.op(id);
+    Array array;
+    array.dtype = op.dtype;
+    for (const scalar::Expr& extent : op.extents) array.extents.push_back(*scalar::as_i64(extent));
+    array.bits.assign(static_cast<std::size_t>(array.count()), 0);
+    if (const auto* literal = std::get_if<tensor::Literal>(&op.kind)) {
+      for (std::size_t e = 0; e < literal->values.size(); ++e) array.bits[e] = literal->values[e].bits;
+    }
+    storage.emplace(id, std::move(array));
+  }
+  const auto shaped = [&](TensorId id) {
+    Array array = storage.at(storage_root(graph, id));
+    array.extents.clear();
+    for (const scalar::Expr& extent : graph.op(id).extents) array.extents.push_back(*scalar::as_i64(extent));
+    return array;
+  };
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    std::vector<Array> buffers;
+    for (TensorId id : kernels[k].buffers) buffers.push_back(shaped(id));
+    loop::interpret(functions[k], buffers, symbols);
+    storage.at(kernels[k].compute).bits = buffers.back().bits;
+  }
+  std::vector<Array> out;
+  for (const tensor::Output& output : graph.outputs) out.push_back(shaped(output.value));
+  return out;
+}
+
+tensor::Graph prepare(tensor::Graph graph, PassContext& ctx) {
+  for (auto* pass : {lower_padding, compose_views, materialise_outputs, remove_dead_ops, set_orders})
+    graph = pass(std::move(graph), ctx);
+  return graph;
+}
+
+void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& target) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + " target " + target.name);
+  testing::RandomGraphOptions options;
+  options.max_extent = seed % 3 == 0 ? 21 : 5;
+  options.ops = seed % 3 == 0 ? 2 : 6;
+  testing::RandomCase random = testing::random_case(seed, options);
+  PassContext ctx;
+  ctx.target = target;
+  tensor::Graph graph = prepare(random.graph, ctx);
+  const std::vector<Array> want = tensor::interpret(graph, random.inputs, random.symbols);
+  graph = name_uniquely(expand_functions(std::move(graph), ctx), ctx);
+  const schedule::Schedule schedule = choose_schedule(graph, ctx);
+  Diagnostics faults;
+  ASSERT_TRUE(schedule::check(schedule, graph, faults))
+      << faults.render() << schedule::print(schedule) << tensor::print(graph);
+  const std::vector<LoweredKernel> kernels = lower_to_loops(graph, schedule, ctx);
+  std::vector<loop::Function> mapped, flat;
+  for (const LoweredKernel& kernel : kernels) {
+    mapped.push_back(kernel.function);
+    flat.push_back(flatten_indices(kernel.function, ctx));
+    for (const loop::Function* function : {&mapped.back(), &flat.back()}) {
+      for (const loop::Violation& violation : loop::verify(*function)) {
+        FAIL() << violation.rule << " " << violation.where << " " << violation.message << "\n"
+               << loop::print(*function);
+      }
+      const auto text = std::make_shared<const SourceFile>("printed", loop::print(*function));
+      Diagnostics diagnostics;
+      const std::optional<loop::Function> parsed = loop::parse(text, diagnostics);
+      ASSERT_TRUE(parsed) << diagnostics.render() << text->text();
+      ASSERT_EQ(loop::print(*parsed), text->text());
+    }
+  }
+  for (const auto* functions : {&mapped, &flat}) {
+    const std::vector<Array> got = run(graph, kernels, *functions, random.inputs, random.symbols);
+    for (std::size_t k = 0; k < want.size(); ++k) {
+      expect_same(want[k], got[k], graph.outputs[k].name);
+      if (::testing::Test::HasFatalFailure()) {
+        std::cerr << tensor::print(graph) << schedule::print(schedule) << loop::print((*functions)[0]);
+        return;
+      }
+    }
+  }
+}
+
+TEST(LowerToLoops, LoopsMeanWhatTheGraphMeans) {
+  const char* given = std::getenv("CORRLOOM_SEED");
+  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  const std::uint64_t count = given != nullptr ? 1 : 150;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    for (const kernel::Target& target : {small_host(), *kernel::ptx_target("sm_80")}) {
+      expect_loops_mean_the_graph(seed, target);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace corrloom::passes

@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "compiler/passes/canonicalise.h"
+#include "compiler/passes/check_bounds.h"
+#include "compiler/passes/compose_views.h"
+#include "compiler/passes/contract_fma.h"
+#include "compiler/passes/expand_functions.h"
+#include "compiler/passes/fuse_epilogue.h"
+#include "compiler/passes/inline_elementwise.h"
+#include "compiler/passes/remove_dead_ops.h"
+#include "compiler/passes/set_orders.h"
+#include "compiler/passes/specialise.h"
+#include "ir/tensor/text.h"
+#include "ir/tensor/verify.h"
+#include "tests/unit/ir/tensor/random_graph.h"
+
+namespace corrloom::passes {
+namespace {
+
+using Pass = tensor::Graph (*)(tensor::Graph, PassContext&);
+struct NamedPass {
+  const char* name;
+  Pass run;
+};
+
+/// The passes that keep every bit, alone and after those that define bits.
+constexpr NamedPass kPasses[] = {
+    {"specialise", specialise},
+    {"check_bounds", check_bounds},
+    {"compose_views", compose_views},
+    {"canonicalise", canonicalise},
+    {"inline_elementwise", inline_elementwise},
+    {"fuse_epilogue", fuse_epilogue},
+    {"expand_functions", expand_functions},
+    {"remove_dead_ops", remove_dead_ops},
+};
+
+/// Equal bits, or both NaN.
+bool same_bits(const tensor::Array& a, const tensor::Array& b) {
+  if (a.dtype != b.dtype || a.extents != b.extents) return false;
+  for (std::int64_t k = 0; k < a.count(); ++k) {
+    const bool both_nan = is_float(a.dtype) && std::isnan(a.at(k).as_f64()) && std::isnan(b.at(k).as_f64());
+    if (a.at(k) != b.at(k) && !both_nan) return false;
+  }
+  return true;
+}
+
+void expect_same_meaning(const tensor::Graph& before, const tensor::Graph& after, const testing::RandomCase& sample,
+                         const std::string& where) {
+  for (const tensor::Violation& violation : tensor::verify(after))
+    FAIL() << where << ": " << violation.rule << " " << violation.op << ": " << violation.message << "\n"
+           << tensor::print(after);
+  std::vector<scalar::Value> symbols;
+  for (const tensor::Symbol& symbol : after.symbols) {
+    for (std::size_t k = 0; k < sample.graph.symbols.size(); ++k)
+      if (sample.graph.symbols[k].name == symbol.name) symbols.push_back(sample.symbols[k]);
+  }
+  std::vector<scalar::Value> symbols_before;
+  for (const tensor::Symbol& symbol : before.symbols) {
+    for (std::size_t k = 0; k < sample.graph.symbols.size(); ++k)
+      if (sample.graph.symbols[k].name == symbol.name) symbols_before.push_back(sample.symbols[k]);
+  }
+  const auto wanted = tensor::interpret(before, sample.inputs, symbols_before);
+  const auto found = tensor::interpret(after, sample.inputs, symbols);
+  ASSERT_EQ(wanted.size(), found.size()) << where;
+  for (std::size_t k = 0; k < wanted.size(); ++k)
+    ASSERT_TRUE(same_bits(wanted[k], found[k])) << where << ", output " << k << "\n"
+                                                << tensor::print(before) << tensor::print(after);
+}
+
+PassContext context_of(const testing::RandomCase& sample) {
+  PassContext ctx;
+  for (std::size_t k = 0; k < sample.graph.symbols.size(); ++k)
+    ctx.bindings[sample.graph.symbols[k].name] = sample.symbols[k];
+  return ctx;
+}
+
+/// The graph with "any order" said of the reductions that have it: rewritten, their operations may not show it.
+tensor::Graph with_free_orders(tensor::Graph graph) {
+  for (tensor::Op& op : graph.ops) {
+    auto* compute = std::get_if<tensor::Compute>(&op.kind);
+    if (compute != nullptr && compute->reduction && compute->reduction->order.kind == tensor::Order::Kind::Any)
+      compute->numerics.order = tensor::Numerics::OrderMode::Any;
+  }
+  return graph;
+}
+
+class PassLaws : public ::testing::TestWithParam<int> {};
+
+TEST_P(PassLaws, EachPassKeepsEveryBit) {
+  for (std::uint64_t seed = 100u * static_cast<unsigned>(GetParam());
+       seed < 100u * static_cast<unsigned>(GetParam()) + 6; ++seed) {
+    testing::RandomGraphOptions options;
+    options.symbolic = seed % 2 == 0;
+    const testing::RandomCase sample = testing::random_case(seed, options);
+    for (const NamedPass& pass : kPasses) {
+      PassContext ctx = context_of(sample);
+      const tensor::Graph after = pass.run(with_free_orders(sample.graph), ctx);
+      const std::string where = std::string(pass.name) + ", seed " + std::to_string(seed);
+      ASSERT_FALSE(ctx.diagnostics.has_errors()) << where << ctx.diagnostics.render();
+      expect_same_meaning(sample.graph, after, sample, where);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(PassLaws, TheWholeRowKeepsEveryBit) {
+  for (std::uint64_t seed = 100u * static_cast<unsigned>(GetParam()) + 50;
+       seed < 100u * static_cast<unsigned>(GetParam()) + 56; ++seed) {
+    const testing::RandomCase sample = testing::random_case(seed, {.ops = 8, .symbolic = true});
+    PassContext ctx = context_of(sample);
+    tensor::Graph graph = specialise(sample.graph, ctx);
+    graph = check_bounds(std::move(graph), ctx);
+    ASSERT_FALSE(ctx.diagnostics.has_errors()) << "seed " << seed << ctx.diagnostics.render();
+    graph = compose_views(set_orders(contract_fma(std::move(graph), ctx), ctx), ctx);
+    tensor::Graph reference = graph;
+    constexpr NamedPass kRest[] = {{"inline_elementwise", inline_elementwise},
+                                   {"remove_dead_ops", remove_dead_ops},
+                                   {"fuse_epilogue", fuse_epilogue},
+                                   {"remove_dead_ops", remove_dead_ops},
+                                   {"canonicalise", canonicalise},
+                                   {"expand_functions", expand_functions},
+                                   {"remove_dead_ops", remove_dead_ops},
+                                   {"canonicalise", canonicalise}};
+    for (const NamedPass& pass : kRest) {
+      graph = pass.run(std::move(graph), ctx);
+      expect_same_meaning(reference, graph, sample,
+                          std::string("row up to ") + pass.name + ", seed " + std::to_string(seed));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(PassLaws, CanonicalFormsStayAsTheyAre) {
+  const testing::RandomCase sample = testing::random_case(static_cast<std::uint64_t>(GetParam()) + 7000);
+  PassContext ctx = context_of(sample);
+  // Dead ops keep apart what live ones would join, so they go first.
+  const tensor::Graph live = remove_dead_ops(compose_views(specialise(sample.graph, ctx), ctx), ctx);
+  const tensor::Graph once = remove_dead_ops(canonicalise(live, ctx), ctx);
+  EXPECT_EQ(tensor::print(once), tensor::print(canonicalise(once, ctx))) << GetParam();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, PassLaws, ::testing::Range(0, 20));
+
+}  // namespace
+}  // namespace corrloom::passes

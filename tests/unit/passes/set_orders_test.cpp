@@ -1,0 +1,75 @@
+#include "compiler/passes/set_orders.h"
+
+#include "pass_test.h"
+
+namespace corrloom::passes {
+namespace {
+
+using testing::after;
+using ::testing::HasSubstr;
+
+/// A sum of `element` over reduction axes, on the host or on PTX.
+std::string ordered(const std::string& inputs, const std::string& axes, const std::string& reduced,
+                    const std::string& element, kernel::TargetKind target = kernel::TargetKind::Host,
+                    const std::string& with = "") {
+  std::string extents;
+  for (std::size_t at = axes.find(':'); at != std::string::npos; at = axes.find(':', at + 1))
+    extents += (extents.empty() ? "" : ", ") + axes.substr(at + 2, 1);
+  PassContext ctx;
+  if (target == kernel::TargetKind::Ptx) ctx.target = *kernel::ptx_target("sm_80");
+  const std::string text =
+      after({set_orders},
+            "graph @g(" + inputs + ") -> (%Y) {\n  %Y: f32[" + extents + "] = compute [" + axes + "] " + with +
+                "reduce [" + reduced + "] ascending {\n    acc %s: f32 = 0.0:f32 step add(%s, " + element +
+                ") merge add(%s, %s.other)\n    yield %s\n  }\n}\n",
+            ctx);
+  const std::size_t begin = text.find("reduce ") + 7;
+  return text.substr(begin, text.find(" {", begin) - begin);
+}
+
+const std::string kConvInputs = "%X: f32[4, 9, 9], %K: f32[2, 3, 4, 3]";
+const std::string kConvElement = "mul(%X[c, add(i, p), add(j, q)], %K[p, q, c, o])";
+
+TEST(SetOrders, MovesWindowsInsideOnTheHostAndOutsideOnPtx) {
+  EXPECT_EQ(ordered(kConvInputs, "o: 3, i: 5, j: 5", "p: 2, c: 4, q: 3", kConvElement), "[c: 4, p: 2, q: 3] ascending");
+  EXPECT_EQ(ordered(kConvInputs, "o: 3, i: 5, j: 5", "p: 2, c: 4, q: 3", kConvElement, kernel::TargetKind::Ptx),
+            "[p: 2, q: 3, c: 4] ascending");
+}
+
+TEST(SetOrders, KeepsTheListOfAStrictOp) {
+  EXPECT_EQ(ordered(kConvInputs, "o: 3, i: 5, j: 5", "p: 2, c: 4, q: 3", kConvElement, kernel::TargetKind::Host,
+                    "with strict "),
+            "[p: 2, c: 4, q: 3] ascending");
+}
+
+TEST(SetOrders, UsesLanesWhereOnlyTheReductionIsContiguous) {
+  EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3", "k: 7", "%X[i, k]"), "[k: 7] lanes(16)");
+  EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3", "k: 7", "%X[i, k]", kernel::TargetKind::Ptx), "[k: 7] ascending");
+  // A times B: j walks B, so vectors run along j.
+  EXPECT_EQ(ordered("%A: f32[3, 7], %B: f32[7, 5]", "i: 3, j: 5", "k: 7", "mul(%A[i, k], %B[k, j])"),
+            "[k: 7] ascending");
+  // A times the transpose of B: nothing of the result is contiguous.
+  EXPECT_EQ(ordered("%A: f32[3, 7], %B: f32[5, 7]", "i: 3, j: 5", "k: 7", "mul(%A[i, k], %B[j, k])"),
+            "[k: 7] lanes(16)");
+}
+
+TEST(SetOrders, FreesWhatDecidesNoBits) {
+  EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3", "k: 7", "%X[i, k]", kernel::TargetKind::Host, "with any "), "[k: 7] any");
+  EXPECT_THAT(after({set_orders}, R"(
+graph @max(%X: f32[7]) -> (%Y) {
+  %Y: f32[] = compute [] reduce [k: 7] ascending {
+    acc %m: f32 = -inf:f32 step max(%m, %X[k]) merge max(%m, %m.other)
+    yield %m
+  }
+}
+)"),
+              HasSubstr("reduce [k: 7] any"));
+}
+
+TEST(SetOrders, KeepsRangesThatDependOnEachOther) {
+  EXPECT_EQ(ordered("%X: f32[4, 9]", "i: 5", "p: 2, c: add(p, 2:i64)", "%X[c, add(i, p)]"),
+            "[p: 2, c: add(p, 2:i64)] ascending");
+}
+
+}  // namespace
+}  // namespace corrloom::passes

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "ir/base/errors.h"
+#include "runtime/backend.h"
+#include "tests/unit/runtime/fake_gpu.h"
+#include "tests/unit/runtime/test_programs.h"
+
+namespace corrloom::runtime {
+namespace {
+
+/// One kind of device that the suite runs against.
+struct BackendCase {
+  const char* name;
+  std::function<BackendRef()> make;
+  std::function<kernel::Target()> target;
+};
+
+class DeviceConformance : public testing::TestWithParam<BackendCase> {
+ protected:
+  void SetUp() override {
+    test::use_test_loader();
+    device = GetParam().make();
+  }
+  void* upload(const std::vector<float>& values, Stream stream = {}) {
+    void* const memory = device->allocate(values.size() * 4, stream);
+    device->copy_from_host(memory, values.data(), values.size() * 4, stream);
+    return memory;
+  }
+  std::vector<float> download(const void* memory, std::size_t count, Stream stream = {}) {
+    std::vector<float> values(count);
+    device->copy_to_host(values.data(), memory, count * 4, stream);
+    device->synchronise(stream);
+    return values;
+  }
+  /// Launches `add` on memory of the device.
+  void add(const LoadedCode& code, void* x, void* z, void* y, std::int64_t n, Stream stream = {}) {
+    const bool direct = GetParam().target().kind == kernel::TargetKind::Host;
+    void* addresses[] = {x, z, y};
+    void* arguments[] = {direct ? x : &addresses[0], direct ? z : &addresses[1], direct ? y : &addresses[2], &n};
+    device->launch({.code = &code, .kernel = 0, .blocks = (n + 3) / 4, .arguments = arguments, .argument_count = 4},
+                   stream);
+  }
+  BackendRef device;
+};
+
+TEST_P(DeviceConformance, NamesItself) {
+  EXPECT_FALSE(device->description().empty());
+  EXPECT_FALSE(device->architecture().empty());
+  EXPECT_GE(device->multiprocessors(), 1);
+}
+
+TEST_P(DeviceConformance, AllocatesAlignedDistinctMemoryAlsoForNoBytes) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{65}, std::size_t{5000}, std::size_t{3} << 20}) {
+    void* const a = device->allocate(bytes);
+    void* const b = device->allocate(bytes);
+    EXPECT_NE(a, nullptr);
+    EXPECT_NE(a, b);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a) % device->alignment(), 0u) << bytes;
+    device->free(a, bytes);
+    device->free(b, bytes);
+  }
+}
+
+TEST_P(DeviceConformance, CountsMemory) {
+  const MemoryStats before = device->memory();
+  void* const memory = device->allocate(1000);
+  EXPECT_GE(device->memory().in_use, before.in_use + 1000);
+  EXPECT_GE(device->memory().peak, before.in_use + 1000);
+  EXPECT_GE(device->memory().reserved, device->memory().in_use);
+  device->free(memory, 1000);
+  EXPECT_EQ(device->memory().in_use, before.in_use);
+  device->trim();
+  EXPECT_EQ(device->memory().reserved, device->memory().in_use);
+}
+
+TEST_P(DeviceConformance, SaysOutOfMemoryAndGoesOn) {
+  device->set_memory_limit(device->memory().in_use + 4096);
+  EXPECT_THROW(device->allocate(1 << 20), RuntimeError);
+  void* const small = device->allocate(100);
+  device->free(small, 100);
+  device->set_memory_limit(std::nullopt);
+  void* const large = device->allocate(1 << 20);
+  device->free(large, 1 << 20);
+  try {
+    device->allocate(std::size_t{1} << 60);
+    ADD_FAILURE() << "no machine has 2^60 bytes";
+  } catch (const RuntimeError& error) {
+    EXPECT_NE(std::string(error.what()).find("1152921504606846976"), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(DeviceConformance, CopiesAndFills) {
+  void* const a = upload({1, 2, 3, 4, 5});
+  void* const b = device->allocate(20);
+  device->fill(b, std::byte{0}, 20);
+  EXPECT_EQ(download(b, 5), (std::vector<float>{0, 0, 0, 0, 0}));
+  device->copy_within(b, static_cast<float*>(a) + 1, 12);
+  EXPECT_EQ(download(b, 5), (std::vector<float>{2, 3, 4, 0, 0}));
+  device->copy_from_host(b, nullptr, 0);
+  device->free(a, 20);
+  device->free(b, 20);
+}
+
+TEST_P(DeviceConformance, CopiesFromAPeer) {
+  const BackendRef peer = GetParam().make();
+  const float values[] = {7, 8};
+  void* const there = peer->allocate(8);
+  peer->copy_from_host(there, values, 8);
+  peer->synchronise();
+  void* const here = device->allocate(8);
+  device->copy_from_peer(here, *peer, there, 8);
+  EXPECT_EQ(download(here, 2), (std::vector<float>{7, 8}));
+  peer->free(there, 8);
+  device->free(here, 8);
+}
+
+TEST_P(DeviceConformance, RunsKernelsInStreamOrder) {
+  const test::ProgramRef program = test::add_program(GetParam().target(), 6);
+  const std::unique_ptr<LoadedCode> code = device->load(*program);
+  void* const x = upload({1, 2, 3, 4, 5, 6});
+  void* const y = device->allocate(24);
+  add(*code, x, x, y, 6);
+  add(*code, y, x, x, 6);
+  EXPECT_EQ(download(x, 6), (std::vector<float>{3, 6, 9, 12, 15, 18}));
+  device->free(x, 24);
+  device->free(y, 24);
+}
+
+TEST_P(DeviceConformance, ReadsArgumentsBeforeLaunchReturns) {
+  const test::ProgramRef program = test::add_program(GetParam().target(), 2);
+  const std::unique_ptr<LoadedCode> code = device->load(*program);
+  void* const x = upload({1, 2});
+  void* const y = upload({0, 0});
+  for (int round = 0; round < 3; ++round) add(*code, x, y, y, 2);
+  EXPECT_EQ(download(y, 2), (std::vector<float>{3, 6}));
+  device->free(x, 8);
+  device->free(y, 8);
+}
+
+TEST_P(DeviceConformance, RefusesCodeForAnotherDevice) {
+  const bool is_host = GetParam().target().kind == kernel::TargetKind::Host;
+  const test::ProgramRef program = test::add_program(is_host ? test::ptx_target_for_tests() : test::host_target(), 2);
+  EXPECT_ANY_THROW(device->load(*program));
+}
+
+TEST_P(DeviceConformance, OrdersStreamsByEvents) {
+  const test::ProgramRef program = test::add_program(GetParam().target(), 4);
+  const std::unique_ptr<LoadedCode> code = device->load(*program);
+  const Stream first = device->create_stream(), second = device->create_stream();
+  void* const x = upload({1, 2, 3, 4}, first);
+  void* const y = device->allocate(16, first);
+  add(*code, x, x, y, 4, first);
+  const Event event = device->record(first);
+  device->wait(second, event);
+  add(*code, y, y, y, 4, second);
+  EXPECT_EQ(download(y, 4, second), (std::vector<float>{4, 8, 12, 16}));
+  EXPECT_TRUE(device->is_done(event));
+  device->synchronise(event);
+  device->destroy_event(event);
+  device->free(x, 16, second);
+  device->free(y, 16, second);
+  device->synchronise(second);
+  device->destroy_stream(first);
+  device->destroy_stream(second);
+}
+
+TEST_P(DeviceConformance, ServesManyThreadsAtOnce) {
+  const test::ProgramRef program = test::add_program(GetParam().target(), 64);
+  const std::unique_ptr<LoadedCode> code = device->load(*program);
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 4; ++number) {
+    threads.emplace_back([&, number] {
+      for (int round = 0; round < 50; ++round) {
+        const std::vector<float> values(64, static_cast<float>(number * 100 + round));
+        void* const x = upload(values);
+        void* const y = device->allocate(256);
+        add(*code, x, x, y, 64);
+        EXPECT_EQ(download(y, 64)[63], 2 * values[0]);
+        device->free(x, 256);
+        device->free(y, 256);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device->memory().in_use, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, DeviceConformance,
+                         testing::Values(BackendCase{"Host", make_host_backend, test::host_target},
+                                         BackendCase{"FakeGpu", [] { return test::make_fake_gpu(0); },
+                                                     test::ptx_target_for_tests}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace corrloom::runtime
