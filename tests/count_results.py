@@ -32,7 +32,7 @@ def counted_unittest(text):
 
 def tests_of(log):
     """(name, output, passed) of each ctest test in the log."""
-    for block in re.split(r"^-{58}$(?=\n\d+/\d+ Testing: )", log, flags=re.M)[1:]:
+    for block in re.split(r"^-{58}$(?=\n+\d+/\d+ Testing: )", log, flags=re.M)[1:]:
         name = re.search(r"^\d+/\d+ Testing: (.*)$", block, re.M).group(1)
         output = re.search(r"^Output:\n-+\n(.*?)^<end of output>$", block, re.M | re.S)
         yield name, output.group(1) if output else "", "\nTest Passed.\n" in block
@@ -48,7 +48,7 @@ def count(name, output, passed):
         total["failed"] = 1
     if total["failed"]:
         print(f"failed: {name}: {total['failed']}")
-    for line in sorted(set(re.findall(r"^.*\b(?:skipped: .*|\[SKIP\].*)$", output, re.M))):
+    for line in sorted(set(re.findall(r"^.*(?:\bskipped: |\[SKIP\]).*$", output, re.M))):
         print(f"{name}: {line.strip()}")
     return total
 

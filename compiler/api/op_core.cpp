@@ -143,18 +143,20 @@ OpCore::OpCore(frontend::Program program, const frontend::OpSignature& signature
 }
 
 const OpCore::Lowered& OpCore::lowered() const {
+  if (const Lowered* ready = lowered_ready_.load(std::memory_order_acquire)) return *ready;
   const std::lock_guard lock(lowering_mutex_);
   if (lowered_ == nullptr) {
     Diagnostics diagnostics;
     std::optional<tensor::Graph> graph = program_.lower(info_.name, attributes_, diagnostics);
     if (!graph) throw_diagnostics(diagnostics, info_.name);
     const std::set<std::string> deciding = deciding_symbols(*graph);
-    auto lowered = std::make_shared<Lowered>();
+    auto lowered = std::make_unique<Lowered>();
     lowered->graph = std::make_shared<const tensor::Graph>(*std::move(graph));
     for (std::size_t k = 0; k < scalar_parameters_.size(); ++k) {
       if (deciding.contains(scalar_parameters_[k]->name)) lowered->deciding.push_back(static_cast<int>(k));
     }
     lowered_ = std::move(lowered);
+    lowered_ready_.store(lowered_.get(), std::memory_order_release);
   }
   return *lowered_;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <future>
 #include <map>
@@ -116,7 +117,8 @@ class OpCore {
   std::vector<const ParameterInfo*> scalar_parameters_;
 
   mutable std::mutex lowering_mutex_;
-  mutable std::shared_ptr<const Lowered> lowered_;
+  mutable std::unique_ptr<const Lowered> lowered_;
+  mutable std::atomic<const Lowered*> lowered_ready_ = nullptr;  ///< `lowered_` once it is there: calls take no lock
   mutable std::shared_mutex cache_mutex_;
   mutable std::unordered_map<std::size_t, std::vector<EntryRef>> cache_;
 };

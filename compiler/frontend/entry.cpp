@@ -13,17 +13,14 @@ using scalar::Expr;
 using scalar::Opcode;
 using scalar::Value;
 
-/// Walks a DAG on demand; no expression is higher than scalar::kMaxDepth, so recursion is safe.
+/// Computes each node once, operands first. Branches that are not taken are computed too, but do not count.
 class ExactEvaluator {
  public:
   explicit ExactEvaluator(const SymbolLookup& symbols) : symbols_(symbols) {}
 
   EntryValue run(const Expr& expr) {
-    const auto known = known_.find(expr.get());
-    if (known != known_.end()) return known->second;
-    const EntryValue value = compute(*expr);
-    known_.emplace(expr.get(), value);
-    return value;
+    scalar::for_each_node(expr, [&](const Expr& node) { known_.emplace(node.get(), compute(*node)); });
+    return value_of(expr);
   }
 
  private:
@@ -40,15 +37,15 @@ class ExactEvaluator {
   }
 
   EntryValue of_apply(const scalar::Apply& apply, DType dtype) {
-    const EntryValue first = run(apply.args[0]);
+    const EntryValue first = value_of(apply.args[0]);
     if (first.kind != EntryValue::Kind::Exact) return first;
     const bool condition = first.value.as_bool();
     if (apply.opcode == Opcode::LazyAnd && !condition) return first;
     if (apply.opcode == Opcode::LazyOr && condition) return first;
-    if (apply.opcode == Opcode::If) return run(apply.args[condition ? 1 : 2]);
+    if (apply.opcode == Opcode::If) return value_of(apply.args[condition ? 1 : 2]);
     std::vector<Value> values = {first.value};
     for (std::size_t k = 1; k < apply.args.size(); ++k) {
-      const EntryValue operand = run(apply.args[k]);
+      const EntryValue operand = value_of(apply.args[k]);
       if (operand.kind != EntryValue::Kind::Exact) return operand;
       values.push_back(operand.value);
     }
@@ -56,6 +53,8 @@ class ExactEvaluator {
     if (divides_by_zero(apply.opcode, values)) return {EntryValue::Kind::ZeroDivisor};
     return exact(scalar::evaluate(apply.opcode, values, dtype));
   }
+
+  const EntryValue& value_of(const Expr& expr) const { return known_.at(expr.get()); }
 
   static bool overflows(Opcode opcode, const std::vector<Value>& values) {
     if (values[0].dtype != DType::I64) return false;

@@ -82,8 +82,12 @@ Expr collapsed_extent(const Expr& extent) {
 
 namespace {
 
+/// Most factors that are compared: shared products could have very many.
+constexpr std::size_t kMaxFactors = 64;
+
 /// Splits products into factors; constants are multiplied together.
 void add_factors(const Expr& expr, std::vector<Expr>& factors, std::int64_t& constant) {
+  if (factors.size() > kMaxFactors) return;
   if (const scalar::Apply* product = scalar::as_apply(expr, Opcode::Mul)) {
     for (const Expr& factor : product->args) add_factors(factor, factors, constant);
   } else if (const auto value = scalar::as_i64(expr)) {
@@ -101,6 +105,7 @@ bool same_product(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   std::int64_t left_constant = 1, right_constant = 1;
   for (const Expr& extent : a) add_factors(extent, left, left_constant);
   for (const Expr& extent : b) add_factors(extent, right, right_constant);
+  if (left.size() > kMaxFactors || right.size() > kMaxFactors) return false;
   if (left_constant != right_constant || left.size() != right.size()) return false;
   for (const Expr& factor : left) {
     const auto partner =
@@ -111,15 +116,17 @@ bool same_product(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return true;
 }
 
-bool is_nonnegative(const tensor::Graph& graph, const Expr& expr) {
-  if (const auto value = scalar::as_i64(expr)) return *value >= 0;
-  if (std::holds_alternative<scalar::AxisRef>(expr->kind)) return true;
-  if (const auto* symbol = std::get_if<scalar::SymbolRef>(&expr->kind)) {
+namespace {
+
+bool is_nonnegative_node(const tensor::Graph& graph, const scalar::Node& node,
+                         const std::unordered_map<const scalar::Node*, bool>& known) {
+  if (std::holds_alternative<scalar::AxisRef>(node.kind)) return true;
+  if (const auto* constant = std::get_if<scalar::Constant>(&node.kind)) return constant->value.as_i64() >= 0;
+  if (const auto* symbol = std::get_if<scalar::SymbolRef>(&node.kind))
     return graph.symbols[static_cast<std::size_t>(symbol->symbol.index)].kind == tensor::Symbol::Kind::Dimension;
-  }
-  const auto* apply = std::get_if<scalar::Apply>(&expr->kind);
-  if (apply == nullptr || expr->dtype != DType::I64) return false;
-  const auto is_so = [&](const Expr& arg) { return is_nonnegative(graph, arg); };
+  const auto* apply = std::get_if<scalar::Apply>(&node.kind);
+  if (apply == nullptr) return false;
+  const auto is_so = [&](const Expr& arg) { return known.at(arg.get()); };
   switch (apply->opcode) {
     case Opcode::Add:
     case Opcode::Mul:
@@ -130,6 +137,16 @@ bool is_nonnegative(const tensor::Graph& graph, const Expr& expr) {
     default:
       return false;
   }
+}
+
+}  // namespace
+
+bool is_nonnegative(const tensor::Graph& graph, const Expr& expr) {
+  std::unordered_map<const scalar::Node*, bool> known;
+  scalar::for_each_node(expr, [&](const Expr& node) {
+    known[node.get()] = node->dtype == DType::I64 && is_nonnegative_node(graph, *node, known);
+  });
+  return known.at(expr.get());
 }
 
 bool has_reads(const Expr& expr) {

@@ -124,13 +124,16 @@ class OpChecker {
 
   ReadCheck judge(const Read& read, const std::vector<Path>& ways, const Domain& domain, bool ways_are_complete) {
     if (read.check == ReadCheck::Proven || read.pad == PadMode::Value) return read.check;
-    ReadCheck check = ReadCheck::Proven;
+    ReadCheck check = read.pad == PadMode::None ? ReadCheck::Proven : read.check;
     for (const Path& way : ways) {
       Domain points = domain;
       points.conditions.insert(points.conditions.end(), way.begin(), way.end());
       for (std::size_t k = 0; k < read.index.size(); ++k) {
-        const ReadCheck one = read.pad == PadMode::None ? judge_subscript(read, k, points, ways_are_complete)
-                                                        : judge_pad_inside(read, k, points);
+        if (read.pad != PadMode::None) {
+          require_elements(read, k, points);
+          continue;
+        }
+        const ReadCheck one = judge_subscript(read, k, points, ways_are_complete);
         if (one != ReadCheck::Proven) check = one;
         if (one == ReadCheck::Unchecked) return one;
       }
@@ -153,15 +156,14 @@ class OpChecker {
     return ReadCheck::Unchecked;
   }
 
-  /// A read that pads with an element inside needs one wherever it is reached.
-  ReadCheck judge_pad_inside(const Read& read, std::size_t k, const Domain& domain) {
-    if (!scalar::is_constant_i64(graph_.op(read.source).extents[k], 0)) return read.check;
+  /// A read that pads with an element inside needs one wherever it may be reached.
+  void require_elements(const Read& read, std::size_t k, const Domain& domain) {
+    if (!scalar::is_constant_i64(graph_.op(read.source).extents[k], 0)) return;
     const Verdict verdict = affine::stays_inside(scalar::constant_i64(0), 0, domain);
-    if (verdict.kind != Verdict::Kind::Outside) return read.check;
+    if (verdict.kind == Verdict::Kind::Inside || !is_first_report_at(read.span, Code::E0252)) return;
     diagnostics_.report(Code::E0252, read.span, "`" + spelling(read) + "` pads with elements of a tensor that has none")
         .note("dimension " + std::to_string(k) + " of " + graph_.op(read.source).name + " has extent 0")
         .help("use `pad` with a value");
-    return ReadCheck::Unchecked;
   }
 
   /// True when the subscript, or the points on which it is judged, follow from elements or symbols.

@@ -51,8 +51,10 @@ double largest_difference(const Tensor& a, const Tensor& b) {
 void print_small_example(const Library& ops, Device device) {
   const Tensor X = arange({3, 3}, f32, device), K = arange({2, 2}, f32, device);
   std::printf("corr2d of 0..8 with 0..3:\n%s\n", ops["corr2d"](X, K).to_string().c_str());
-  const Tensor X2 = arange({2, 3, 3}, f32, device), K2 = arange({2, 2, 2}, f32, device);
-  std::printf("corr2d_multi_in of two such channels:\n%s\n\n", ops["corr2d_multi_in"](X2, K2).to_string().c_str());
+  const Tensor X2 = Tensor::from<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {2, 3, 3}, device);
+  const Tensor K2 = Tensor::from<float>({0, 1, 2, 3, 1, 2, 3, 4}, {2, 2, 2}, device);
+  std::printf("corr2d_multi_in of two channels, 0..8 and 1..9, with 0..3 and 1..4:\n%s\n\n",
+              ops["corr2d_multi_in"](X2, K2).to_string().c_str());
 }
 
 void report(const Job& job, int repeats) {

@@ -122,7 +122,9 @@ Expr simplify_floor_div(const Expr& x, const Expr& y) {
 }
 
 Expr simplify_mod(const Expr& x, const Expr& y) {
-  if (is_whole(y, 0) || is_whole(y, 1) || is_whole(x, 0) || is_whole(y, -1)) return whole(x->dtype, 0);
+  if (is_whole(y, 0) || is_whole(y, 1) || is_whole(x, 0)) return whole(x->dtype, 0);
+  // The same bits are the highest number of an unsigned dtype.
+  if (is_signed_integer(y->dtype) && is_whole(y, -1)) return whole(x->dtype, 0);
   const Apply* inner = as_apply(x, Opcode::Mod);
   return inner != nullptr && is_identical(inner->args[1], y) ? x : nullptr;
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs the cases of a folder through the corrloom program and compares every result with what the case expects.
 
-    cases_test.py --corrloom PATH [--device cpu] [--filter TEXT] [FOLDER]
+    cases_test.py --corrloom PATH [--device cpu] [--filter TEXT] [--interpret] [FOLDER]
+
+With --interpret it runs `corrloom check` on the same inputs instead, which compares the compiled op with the interpreter bit for bit.
 
 A case is NAME.json beside NAME.loom: {"about": "...", "runs": [RUN, ...]}. A RUN has
     "op"        the op to run
@@ -86,6 +88,14 @@ def command_of(run, file, folder, args):
     return command, inputs
 
 
+def differs_from_interpreter(run, file, folder, args):
+    """What `corrloom check` says about a run that has results; nothing when interpreter and compiled op agree."""
+    command, _ = command_of({**run, "out": {}}, file, folder, args)
+    command[1] = "check"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, errors="replace")
+    return None if done.returncode == 0 else f"exit {done.returncode}: {(done.stderr or done.stdout).strip()[:300]}"
+
+
 def wrong_with(run, file, folder, args):
     """What a run shows that the case does not want; nothing when it is as it should be."""
     command, inputs = command_of(run, file, folder, args)
@@ -114,6 +124,7 @@ def main():
     parser.add_argument("--corrloom", required=True)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--filter", default="", help="only cases whose name has this text")
+    parser.add_argument("--interpret", action="store_true", help="compare with the interpreter instead")
     parser.add_argument("folder", type=pathlib.Path, nargs="?", default=pathlib.Path(__file__).resolve().parent / "cases")
     args = parser.parse_args()
     passed = failed = 0
@@ -121,8 +132,11 @@ def main():
         if args.filter not in file.stem:
             continue
         for number, run in enumerate(json.loads(file.read_text())["runs"], 1):
+            if args.interpret and "error" in run:
+                continue
+            judge = differs_from_interpreter if args.interpret else wrong_with
             with tempfile.TemporaryDirectory() as folder:
-                wrong = wrong_with(run, file, pathlib.Path(folder), args)
+                wrong = judge(run, file, pathlib.Path(folder), args)
             passed, failed = passed + (not wrong), failed + bool(wrong)
             if wrong:
                 print(f"FAIL {file.stem} run {number} ({run['op']}): {wrong}")

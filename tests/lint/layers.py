@@ -41,34 +41,40 @@ def may_include(layer, target):
     return any(target.startswith(allowed + "/") for allowed in ALLOWED[layer])
 
 
-def check_file(path, report):
+def problem_of(path, own, layer, bracket, target):
+    """What is wrong with one include; None when nothing is."""
+    if target.startswith(("llvm/", "llvm-c/")):
+        if not own.startswith("compiler/codegen/") or path.suffix != ".cpp":
+            return f"{own} includes {target}: LLVM's headers belong to .cpp files of compiler/codegen"
+    elif target.startswith("isl/"):
+        if own != "ir/affine/integer_set.cpp":
+            return f"{own} includes {target}: isl belongs to ir/affine/integer_set.cpp"
+    elif layer and target.startswith(OURS):
+        if not (ROOT / target).exists():
+            return f"{own} includes {target}, which is not there"
+        if not may_include(layer, target):
+            return f"{own} includes {target}: {layer} may not depend on it"
+    elif layer and bracket == '"':
+        return f'{own} includes "{target}": the project\'s headers are named from its root'
+    return None
+
+
+def problems_of_file(path):
     own = name(path)
-    layer = layer_of(own)
-    includes = INCLUDE.findall(path.read_text(errors="replace"))
-    for bracket, target in includes:
-        if target.startswith(("llvm/", "llvm-c/")):
-            report.expect(own.startswith("compiler/codegen/") and path.suffix == ".cpp",
-                          f"{own} includes {target}: LLVM's headers belong to .cpp files of compiler/codegen")
-        elif target.startswith("isl/"):
-            report.expect(own == "ir/affine/integer_set.cpp", f"{own} includes {target}: isl belongs to ir/affine/integer_set.cpp")
-        elif layer and target.startswith(OURS):
-            report.expect((ROOT / target).exists(), f"{own} includes {target}, which is not there")
-            report.expect(may_include(layer, target), f"{own} includes {target}: {layer} may not depend on it")
-        elif layer and bracket == '"':
-            report.expect(False, f'{own} includes "{target}": the project\'s headers are named from its root')
+    return [problem_of(path, own, layer_of(own), *include) for include in INCLUDE.findall(path.read_text(errors="replace"))]
 
 
-def check_examples(path, report):
-    for _, target in INCLUDE.findall(path.read_text()):
-        report.expect(not target.startswith(OURS), f"{name(path)} includes {target}: examples use <corrloom/corrloom.h> only")
+def problems_of_example(path):
+    return [f"{name(path)} includes {target}: examples use <corrloom/corrloom.h> only"
+            for _, target in INCLUDE.findall(path.read_text()) if target.startswith(OURS)]
 
 
 def main():
     report = Report()
     for path in files(".h", ".cpp", ".def", below=["ir", "compiler", "runtime"]):
-        check_file(path, report)
+        report.judge(problems_of_file(path))
     for path in files(".h", ".cpp", below=["examples"]):
-        check_examples(path, report)
+        report.judge(problems_of_example(path))
     report.finish()
 
 

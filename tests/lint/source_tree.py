@@ -26,17 +26,18 @@ def name(path):
 
 
 class Report:
-    """Counts checks; `expect` prints what a failed one found."""
+    """Counts subjects (a file, a rule, a code); each prints what is wrong with it."""
 
     def __init__(self):
         self.passed = self.failed = 0
 
-    def expect(self, holds, message):
-        if holds:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAIL {message}")
+    def judge(self, problems):
+        """Counts one subject, which is well when it has no problem (None is none)."""
+        found = [problem for problem in problems if problem]
+        for problem in found:
+            print(f"FAIL {problem}")
+        self.failed += bool(found)
+        self.passed += not found
 
     def finish(self):
         print(f"{self.passed} passed, {self.failed} failed")

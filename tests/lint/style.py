@@ -16,26 +16,29 @@ def needs_readme(folder):
     return any(path.is_file() and path.suffix in (".h", ".cpp", ".py", ".sh") for path in folder.iterdir())
 
 
-def check_text(path, report):
+def problems_of_text(path):
     text = path.read_text(errors="replace")
-    report.expect(text.count("\n") <= MOST_LINES, f"{name(path)} has {text.count(chr(10))} lines, more than {MOST_LINES}: one subject a file")
+    lines = text.count("\n")
+    if lines > MOST_LINES:
+        yield f"{name(path)} has {lines} lines, more than {MOST_LINES}: one subject a file"
     for pattern, what in ((MACHINE, "a path of one machine"), (UNDONE, "something left undone")):
-        found = pattern.search(text)
-        line = text.count("\n", 0, found.start()) + 1 if found else 0
-        report.expect(not found, f"{name(path)}:{line}: {what}")
-    report.expect(not text or text.endswith("\n") or "/data/" in name(path) or "golden/parse" in name(path), f"{name(path)} does not end with a line end")
+        for found in pattern.finditer(text):
+            yield f"{name(path)}:{text.count(chr(10), 0, found.start()) + 1}: {what}"
+    is_data = "/data/" in name(path) or "golden/parse" in name(path)
+    if text and not text.endswith("\n") and not is_data:
+        yield f"{name(path)} does not end with a line end"
 
 
 def main():
     report = Report()
     for path in files(*TEXT):
         if path.name != "LICENSE":
-            check_text(path, report)
+            report.judge(problems_of_text(path))
     for top in ("ir", "compiler", "runtime", "examples", "tests", "docs"):
         for folder in [ROOT / top, *(path for path in sorted((ROOT / top).rglob("*")) if path.is_dir())]:
             if is_built(folder) or not needs_readme(folder) or "unit" in folder.relative_to(ROOT).parts[1:-1]:
                 continue
-            report.expect((folder / "README.md").exists(), f"{name(folder)} has no README.md")
+            report.judge([None if (folder / "README.md").exists() else f"{name(folder)} has no README.md"])
     report.finish()
 
 

@@ -126,11 +126,13 @@ void add_check(CLI::App& app, Options& options) {
   add_attributes(*command, options);
   add_machine(*command, options);
   command->footer(std::string(kValueHelp) + R"(
-Without values: reports every error, and shows each op with the ranges of its indices and what must hold at entry. With values:
-runs the op, and fails unless its results are those of the interpreter, bit for bit.
+Without values: reports every error, and shows each op with the ranges of its indices and what must hold at entry; an op that is
+named is also run on small values that are made up. The command fails unless the results are those of the interpreter, bit for
+bit.
 
 Examples:
   corrloom check conv.loom
+  corrloom check conv.loom:corr2d
   corrloom check conv.loom:corr2d X=randn[5,7] K=randn[2,3]
 )");
 }
@@ -207,7 +209,7 @@ Examples:
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto commands = app.get_subcommands();
-    write_result(commands.empty() ? app.help() : commands.front()->help());
+    write_result(commands.empty() ? app.help() : commands.front()->help("corrloom"));
     return std::nullopt;
   } catch (const CLI::CallForVersion& version_text) {
     write_result(std::string(version_text.what()) + "\n");

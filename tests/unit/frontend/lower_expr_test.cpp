@@ -167,6 +167,24 @@ TEST(LowerExpr, ConflictingRangesAreAConditionAtEntry) {
   EXPECT_THAT(error, HasSubstr("M = 3"));
 }
 
+TEST(LowerExpr, SharedExpressionsAreNotUnfolded) {
+  // x doubled or squared fifty times is a hundred nodes and 2^50 paths.
+  for (const std::string op : {"+", "*", "//"}) {
+    std::string lets;
+    for (int k = 0; k < 50; ++k) {
+      const std::string name = "v" + std::to_string(k);
+      lets += "let " + name + " = " +
+              (k == 0 ? "N" : "v" + std::to_string(k - 1) + " " + op + " v" + std::to_string(k - 1)) + " in ";
+    }
+    const std::string extent = lets + "v49";
+    EXPECT_EQ(errors_of("op f(X: f32[N]) -> (Y: f32[" + extent +
+                        "], Z: f32[N]) {\n  Y[i] = X[0]\n"
+                        "  Z = reshape(X, [" +
+                        extent + "])\n}\n"),
+              "");
+  }
+}
+
 TEST(LowerExpr, LargeAndDeepExpressionsAreErrorsAndNotCrashes) {
   // Each function doubles the text of the one before it.
   std::string doubling = "fn f0(x: f32, y: f32) -> f32 = x * y\n";

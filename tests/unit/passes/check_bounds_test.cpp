@@ -82,6 +82,12 @@ TEST(CheckBounds, LeavesPaddedReadsAlone) {
               Not(HasSubstr("check")));
   EXPECT_THAT(report_of({check_bounds}, graph_of("%X: f32[0]", "i: 4", "%X[i] pad edge")),
               HasSubstr("pads with elements of a tensor that has none"));
+  // Whichever dimension it is, and when only data says whether the read is reached.
+  EXPECT_THAT(report_of({check_bounds}, graph_of("%X: f32[3, 0]", "i: 4", "%X[i, i] pad wrap")),
+              HasSubstr("dimension 1 of X has extent 0"));
+  EXPECT_THAT(report_of({check_bounds},
+                        graph_of("%X: f32[3, 0], %B: bool[4]", "i: 4", "if(%B[i], %X[i, i] pad edge, 0.0:f32)")),
+              HasSubstr("dimension 1 of X has extent 0"));
 }
 
 TEST(CheckBounds, JudgesWindowsOfVaryingSize) {

@@ -93,6 +93,15 @@ TEST(Simplify, AProductFromADecidedChoiceIsNotLaidOpenToContraction) {
   expect_simplified(op(Opcode::Add, {choice, kF}), op(Opcode::Add, {op(Opcode::Fence, {product}), kF}));
 }
 
+TEST(Simplify, DivisionByTheHighestUnsignedNumberIsNotDivisionByMinusOne) {
+  for (const DType dtype : kAllDTypes) {
+    if (!is_integer(dtype) || is_signed_integer(dtype)) continue;
+    const Expr x = symbol(SymbolId{0}, dtype);
+    const Expr remainder = op(Opcode::Mod, {x, constant(Value::integer(dtype, -1))});
+    expect_simplified(remainder, remainder);
+  }
+}
+
 TEST(Simplify, KeepsTheBitsOfRandomExpressions) {
   testing::Random random(7);
   int smaller = 0;
