@@ -1,6 +1,5 @@
 #include "runtime/storage.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace corrloom::runtime {

@@ -1,7 +1,6 @@
 #include "runtime/tensor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "ir/base/errors.h"

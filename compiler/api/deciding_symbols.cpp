@@ -1,7 +1,5 @@
 #include "compiler/api/deciding_symbols.h"
 
-#include <functional>
-
 #include "ir/scalar/expr.h"
 
 namespace corrloom::api {

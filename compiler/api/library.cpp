@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "compiler/api/corrloom.h"
 #include "compiler/api/host_loader.h"

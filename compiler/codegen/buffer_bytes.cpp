@@ -1,7 +1,5 @@
 #include "compiler/codegen/buffer_bytes.h"
 
-#include <algorithm>
-
 #include "ir/base/errors.h"
 
 namespace corrloom::codegen {

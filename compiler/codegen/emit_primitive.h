@@ -1,7 +1,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "compiler/codegen/target_description.h"
 #include "ir/loop/function.h"

@@ -17,7 +17,7 @@ class Value;
 
 namespace corrloom::codegen {
 
-/// What the emitter asks of a target. Everything else of a target lies in its two functions below.
+/// What the emitter asks of a target. Everything else of a target lies in the functions below.
 struct TargetTraits {
   bool runs_threads = false;      ///< blocks of threads (PTX); otherwise a thread loop is a loop
   bool has_vector_memory = true;  ///< masked vector accesses, gathers and scatters; otherwise they go lane by lane

@@ -8,7 +8,7 @@
 #include "compiler/driver/size_expr.h"
 #include "compiler/passes/choose_schedule.h"
 #include "compiler/passes/lower_to_loops.h"
-#include "compiler/passes/materialise_outputs.h"
+#include "compiler/passes/readers.h"
 #include "ir/base/errors.h"
 #include "ir/loop/text.h"
 #include "ir/schedule/schedule.h"
@@ -27,7 +27,7 @@ void append_value(std::vector<std::byte>& out, const scalar::Value& value) {
     out.push_back(static_cast<std::byte>((value.bits >> (8 * k)) & 0xff));
 }
 
-/// Loops a graph describes, as the operations of one execution: nodes times points of the domain.
+/// Floating-point operations of one execution of a compute: those of its expressions times points of its domain.
 double operations_of(const tensor::Op& op) {
   const auto& compute = std::get<tensor::Compute>(op.kind);
   const auto count = [](const std::vector<tensor::Axis>& axes) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "compiler/frontend/entry.h"
 #include "compiler/frontend/frontend.h"

@@ -152,7 +152,7 @@ void Cursor::explain(Diagnostic& error, std::string_view wanted) const {
     help = meant_behind_operand(found);
   }
   if (before == "not") help = "a negation is written `!`";
-  if (before == "*" && found == "*") help = "a power is `pow(x, y)`";
+  if (before == "*" && found == "*") help = "write a power as a product: `x * x`";
   if (!help.empty()) error.help(std::string(help));
 }
 

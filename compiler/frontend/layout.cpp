@@ -1,6 +1,5 @@
 #include "compiler/frontend/layout.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

@@ -62,8 +62,6 @@ struct Global {
 
 /// Looks a name up: a definition in the file wins over an imported one.
 Global find_global(const Module& module, const std::string& name);
-/// True when the file itself defines the name.
-bool defines(const Module& module, const std::string& name);
 /// The name that an item defines, or null for an import.
 const ast::Name* name_of(const ast::Item& item);
 

@@ -104,10 +104,7 @@ Expr ExprLowering::lower_call(const ast::Call& call, const ast::Expr& expr, std:
     case Global::Kind::Broken:
       return nullptr;
     case Global::Kind::Ambiguous:
-      context_.diagnostics
-          .report(Code::E0221, call.callee.span, quoted(name) + " is given by two imports",
-                  global.candidates[0]->path + " and " + global.candidates[1]->path)
-          .help("import one of them `as` a name: `import \"...\" as m` gives `m." + name + "`");
+      report_ambiguous(call.callee, global);
       return nullptr;
     case Global::Kind::Unknown:
       return lower_builtin(call, expr, wanted);

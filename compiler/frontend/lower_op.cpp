@@ -384,7 +384,6 @@ bool OpLowering::check_where() {
 // ---- The whole op ----
 
 bool OpLowering::lower_entry(const std::map<std::string, Value>& attributes) {
-  is_entry_ = true;
   context_.graph.name = op_.name.text;
   if (!check_signature()) return false;
   bool is_sound = bind_entry_attributes(attributes);

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/frontend/lower_expr.h"
@@ -50,7 +51,6 @@ class OpLowering {
   void read_numerics();
   bool bind_entry_attributes(const std::map<std::string, scalar::Value>& given);
   std::optional<Binding> default_of(const ast::Attribute& attribute);
-  std::vector<std::string> dimension_names() const;
   const std::string* bare_dimension(const ast::Dim& dim) const;
   bool declare_entry_arguments();
   bool bind_call_arguments(const std::vector<CallArgument>& arguments, const Span& call);
@@ -119,7 +119,6 @@ class OpLowering {
   const ast::Op& op_;
   std::string prefix_;
   tensor::Numerics numerics_;
-  bool is_entry_ = false;
   Scope scope_;
   std::map<std::string, ResultState> results_;
 };

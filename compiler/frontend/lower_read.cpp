@@ -49,6 +49,12 @@ Expr ExprLowering::plain_value(const ast::Read& read, const Binding& binding, Ex
   return nullptr;
 }
 
+void ExprLowering::report_ambiguous(const ast::Name& name, const Global& global) {
+  context_.diagnostics
+      .report(Code::E0221, name.span, quoted(name.text) + " is given by two imports", names_of(global.candidates))
+      .help("import one of them `as` a name: `import \"...\" as m` gives `m." + name.text + "`");
+}
+
 Expr ExprLowering::lower_global(const ast::Read& read, const ast::Expr& expr) {
   const std::string& name = read.name.text;
   const Global global = find_global(module_, name);
@@ -56,9 +62,7 @@ Expr ExprLowering::lower_global(const ast::Read& read, const ast::Expr& expr) {
     case Global::Kind::Broken:
       return nullptr;
     case Global::Kind::Ambiguous:
-      context_.diagnostics
-          .report(Code::E0221, read.name.span, quoted(name) + " is given by two imports", names_of(global.candidates))
-          .help("import one of them `as` a name: `import \"...\" as m` gives `m." + name + "`");
+      report_ambiguous(read.name, global);
       return nullptr;
     case Global::Kind::Unknown:
       report_unknown(read, expr.span);

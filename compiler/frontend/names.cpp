@@ -37,10 +37,6 @@ Global find_in(const Module& module, const std::string& name) {
 
 }  // namespace
 
-bool defines(const Module& module, const std::string& name) {
-  return find_in(module, name).kind != Global::Kind::Unknown;
-}
-
 const ast::Name* name_of(const ast::Item& item) {
   return match(
       item, [](const ast::Import&) -> const ast::Name* { return nullptr; },

@@ -237,7 +237,8 @@ class OpChecker {
                std::to_string(verdict.value) + ", but " + tensor + " has extent " + std::to_string(extent) + " there");
     if (verdict.always) error.note("every time that it is reached");
     error.help("write `" + spelling(read) + " pad " + zero_of(read) + "` to read " + zero_of(read) +
-               " outside, or a `where` clause or range that keeps the subscript below " + std::to_string(extent));
+               " outside, or a `where` clause or range that keeps the subscript " +
+               (verdict.value < 0 ? "at least 0" : "below " + std::to_string(extent)));
   }
 
   void report_undecided(const Read& read, std::size_t k, std::int64_t extent) {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/passes/readers.h"
+#include "compiler/passes/strides.h"
 #include "ir/affine/affine.h"
 #include "ir/base/errors.h"
 
@@ -23,9 +25,10 @@ using tensor::Compute;
 constexpr std::int64_t kPieceElements = 16384;
 /// Operations that one block should have at least, so that handing it out costs little.
 constexpr std::int64_t kBlockOperations = 1 << 15;
-/// Most vectors in a row of the register tile: with 64-byte vectors, 256 contiguous bytes (HOST_SPEED 1.2).
+/// Most vectors in a row of the register tile: with 64-byte vectors, 256 contiguous bytes.
 constexpr std::int64_t kMaxVectors = 4;
-/// Most rows of the register tile whose broadcast operand is read in place (HOST_SPEED 1.2: L1 ways).
+/// Most rows of the register tile: their broadcast operand is read in place, where rows a multiple of 4 KiB apart share
+/// the ways (8) of one set of the L1 cache.
 constexpr std::int64_t kMaxRows = 6;
 /// Most copies of the body that unrolling a reduction may make.
 constexpr std::int64_t kMaxUnrolled = 72;
@@ -47,12 +50,7 @@ struct Access {
 };
 
 bool mentions(const Expr& expr, AxisId axis) {
-  bool found = false;
-  scalar::for_each_node(expr, [&](const Expr& node) {
-    const auto* ref = std::get_if<scalar::AxisRef>(&node->kind);
-    found = found || (ref != nullptr && ref->axis == axis);
-  });
-  return found;
+  return uses_axis(expr, [&](AxisId used) { return used == axis; });
 }
 
 bool Access::depends_on(AxisId axis) const {
@@ -60,21 +58,12 @@ bool Access::depends_on(AxisId axis) const {
                      [&](const Expr& subscript) { return mentions(subscript, axis); });
 }
 
-std::optional<affine::LinearForm> offset_of(const scalar::Read& read, const std::vector<Expr>& extents) {
-  Expr offset = scalar::constant_i64(0);
-  for (std::size_t k = 0; k < read.index.size(); ++k) {
-    offset =
-        scalar::apply(scalar::Opcode::Add, {scalar::apply(scalar::Opcode::Mul, {offset, extents[k]}), read.index[k]});
-  }
-  return affine::linear_form(offset);
-}
-
 std::vector<Access> accesses_of(const tensor::Graph& graph, const tensor::Op& op) {
   std::vector<Access> out;
   tensor::for_each_expr(op, [&](const Expr& expr) {
     scalar::for_each_node(expr, [&](const Expr& node) {
       if (const scalar::Read* read = scalar::as_read(node))
-        out.push_back({read, offset_of(*read, graph.op(read->source).extents)});
+        out.push_back({read, affine::linear_form(linear_position(read->index, graph.op(read->source).extents))});
     });
   });
   return out;

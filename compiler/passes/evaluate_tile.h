@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "compiler/passes/function_builder.h"
 #include "ir/scalar/expr.h"

@@ -1,6 +1,5 @@
 #include "compiler/passes/flatten_indices.h"
 
-#include <map>
 #include <utility>
 #include <vector>
 

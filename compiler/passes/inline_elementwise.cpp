@@ -1,7 +1,6 @@
 #include "compiler/passes/inline_elementwise.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <vector>
 

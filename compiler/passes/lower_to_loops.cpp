@@ -54,7 +54,6 @@ class Lowering {
   };
 
   void add_buffers();
-  void block_loops(std::size_t level, std::size_t end, Tiles& tiles);
   void thread_loops(std::size_t begin, std::size_t end, Tiles tiles);
   void guard_threads(std::size_t level, std::size_t end, Tiles tiles);
   void serial_loops(std::size_t level, Tiles tiles);

@@ -18,8 +18,9 @@ struct LoweredKernel {
 
 /// Turns each compute into loops as its schedule says: the bridge from Tensor IR to Loop IR.
 ///
-///   %y: f32[8] = compute [i: 8] reduce [k: 100] ascending { acc %s ... }        %y root { i by 8 block  k by 1  i by 4
-///   unroll  i by 1 vector }
+///   %y: f32[8] = compute [i: 8] reduce [k: 100] ascending { acc %s ... }
+/// with the schedule
+///   %y root { i by 8 block  k by 1  i by 4 unroll  i by 1 vector }
 /// becomes
 ///   for %b in 0..1 block { %r = for %k in 0..100 carry (%s0: f32x4, %s1: f32x4) { ... }  store ... }
 ///

@@ -2,7 +2,8 @@
 
 #include <set>
 #include <utility>
-#include <vector>
+
+#include "compiler/passes/readers.h"
 
 namespace corrloom::passes {
 namespace {
@@ -24,11 +25,6 @@ tensor::TensorId add_copy(tensor::Graph& graph, tensor::TensorId source, const s
 }
 
 }  // namespace
-
-tensor::TensorId storage_root(const tensor::Graph& graph, tensor::TensorId id) {
-  while (const auto* reshape = std::get_if<tensor::Reshape>(&graph.op(id).kind)) id = reshape->source;
-  return id;
-}
 
 tensor::Graph materialise_outputs(tensor::Graph graph, PassContext& ctx) {
   std::set<tensor::TensorId> taken;

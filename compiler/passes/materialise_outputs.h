@@ -5,16 +5,15 @@
 
 namespace corrloom::passes {
 
-/// Gives every result a compute of its own to be written by: a result that is an argument, a constant, or the same value as another result is copied.
+/// Gives every result a compute of its own to be written by: a result that is an argument, a constant, or the same
+/// value as another result is copied.
 ///
 ///   graph @same(%x: f32[4]) -> (%y = %x, %z = %x)
 /// becomes
-///   %y: f32[4] = compute [i: 4] { %x[i] }   %z: f32[4] = compute [i: 4] { %x[i] }
+///   %y: f32[4] = compute [i: 4] { yield %x[i] }   %z: f32[4] = compute [i: 4] { yield %x[i] }
 ///
-/// Preserves: every bit. A result that is a reshape of a compute stays one: the kernel writes the same elements in the same order.
+/// Preserves: every bit. A result that is a reshape of a compute stays one: the kernel writes the same elements in the
+/// same order.
 tensor::Graph materialise_outputs(tensor::Graph graph, PassContext& ctx);
-
-/// The value whose storage a value is: reshapes move no data.
-tensor::TensorId storage_root(const tensor::Graph& graph, tensor::TensorId id);
 
 }  // namespace corrloom::passes

@@ -1,9 +1,8 @@
 #include "compiler/passes/name_uniquely.h"
 
-#include <string>
 #include <vector>
 
-#include "compiler/passes/materialise_outputs.h"
+#include "compiler/passes/readers.h"
 #include "ir/base/ir_names.h"
 
 namespace corrloom::passes {

@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "ir/base/diagnostics.h"
 #include "ir/kernel/target.h"

@@ -3,9 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "compiler/passes/pass.h"
 #include "ir/loop/function.h"

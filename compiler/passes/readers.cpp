@@ -64,6 +64,11 @@ affine::Ranges ranges_of(const Op& op) {
   return [known = std::move(known), look_up](AxisId axis) { return look_up(known, axis); };
 }
 
+TensorId storage_root(const Graph& graph, TensorId id) {
+  while (const auto* reshape = std::get_if<Reshape>(&graph.op(id).kind)) id = reshape->source;
+  return id;
+}
+
 AxisId axis_of(const Expr& expr) {
   const auto* reference = std::get_if<scalar::AxisRef>(&expr->kind);
   return reference == nullptr ? AxisId{} : reference->axis;

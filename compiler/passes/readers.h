@@ -23,6 +23,9 @@ affine::Ranges ranges_of(const tensor::Op& op);
 /// The axes that the op binds, outer ones first: those of its result, then those of its reduction.
 std::vector<tensor::Axis> bound_axes(const tensor::Op& op);
 
+/// The value whose storage a value is: reshapes move no data.
+tensor::TensorId storage_root(const tensor::Graph& graph, tensor::TensorId id);
+
 /// The axis when the expression is one, an id that names nothing otherwise.
 tensor::AxisId axis_of(const tensor::Expr& expr);
 

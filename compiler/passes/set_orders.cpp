@@ -92,19 +92,19 @@ bool fills_lanes(const Compute& compute, const std::vector<Axis>& reduced) {
 
 void set_order(Compute& compute, const kernel::Target& target) {
   Reduction& reduction = *compute.reduction;
-  const bool is_host = target.kind == kernel::TargetKind::Host;
+  const bool by_lanes = target.reduction_lanes > 1 && !reduction.axes.empty() && !ranges_depend(reduction);
+  const Order lanes{Order::Kind::Lanes, target.reduction_lanes};
   if (tensor::is_order_free(reduction) || compute.numerics.order == Numerics::OrderMode::Any) {
-    reduction.order = {Order::Kind::Any};
+    // Any order gives the bits that the op asks for: the one that fills vectors is as good as another.
+    reduction.order = by_lanes && fills_lanes(compute, reduction.axes) ? lanes : Order{Order::Kind::Any};
     // Later passes rewrite the operations, which then no longer show that they are exact.
     compute.numerics.order = Numerics::OrderMode::Any;
     return;
   }
   reduction.order = {Order::Kind::Ascending};
   if (compute.numerics.order == Numerics::OrderMode::Strict || reduction.axes.empty()) return;
-  reduction.axes = with_windows_moved(compute, is_host);
-  if (target.reduction_lanes > 1 && !ranges_depend(reduction) && fills_lanes(compute, reduction.axes)) {
-    reduction.order = {Order::Kind::Lanes, target.reduction_lanes};
-  }
+  reduction.axes = with_windows_moved(compute, target.kind == kernel::TargetKind::Host);
+  if (by_lanes && fills_lanes(compute, reduction.axes)) reduction.order = lanes;
 }
 
 }  // namespace

@@ -8,10 +8,11 @@ namespace corrloom::passes {
 /// Gives each reduction the order that its structure, its dtypes and the target call for. Extents play no part, so that
 /// static and dynamic programs give the same bits.
 ///
-///   - a reduction whose operations are exact, and `with order = any`: Any (both say `with any` from then on)
+///   - a reduction whose operations are exact, and `with order = any`: Lanes where the rule below gives lanes, else Any
+///     (both say `with any` from then on)
 ///   - `with order = strict`: Ascending, the axes as listed
-///   - the last axis runs along memory in some read, and no result axis does: as many Lanes as the target's orders have (16 on the host,
-///     none on PTX)
+///   - the last axis runs along memory in some read, and no result axis does: as many Lanes as the target's orders have
+///     (16 on the host, none on PTX)
 ///   - otherwise Ascending. On the host window axes (those that stand in a sum with a result axis, as p in X[c, i + p])
 ///     move inside the others: c, p, q. On PTX they move outside: p, q, c, so that a tap is tested once.
 ///

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "ir/base/errors.h"
 #include "ir/base/match.h"

@@ -11,11 +11,6 @@ constexpr std::string_view kCodeNames[] = {
 #include "ir/base/diagnostic_codes.def"
 #undef CORRLOOM_CODE
 };
-constexpr std::string_view kCodeSummaries[] = {
-#define CORRLOOM_CODE(code, summary) summary,
-#include "ir/base/diagnostic_codes.def"
-#undef CORRLOOM_CODE
-};
 
 /// Longest stretch of a source line that is shown; a longer one is cut around the caret.
 constexpr std::size_t kShownColumns = 120;
@@ -82,9 +77,6 @@ std::string excerpt(const Span& span, const std::string& label, const Style& sty
 std::string_view name_of(Code code) {
   return kCodeNames[static_cast<std::size_t>(code)];
 }
-std::string_view summary_of(Code code) {
-  return kCodeSummaries[static_cast<std::size_t>(code)];
-}
 
 Diagnostic& Diagnostic::note(std::string text, Span where) {
   notes.push_back({std::move(text), false, std::move(where)});
@@ -104,7 +96,8 @@ std::string render(const Diagnostic& d, bool color) {
   const Style style{color};
   std::string out;
   if (d.span) out += place(d.span) + ": ";
-  out += style.wrap("1;31", "error[" + std::string(name_of(d.code)) + "]") + ": " + style.wrap("1", clipped(d.title)) + "\n";
+  out += style.wrap("1;31", "error[" + std::string(name_of(d.code)) + "]") + ": " + style.wrap("1", clipped(d.title)) +
+         "\n";
   if (d.span) out += excerpt(d.span, d.label, style);
   for (const Note& note : d.notes) {
     out += "  " + style.wrap(note.is_help ? "1;32" : "1;36", note.is_help ? "help" : "note") + ": ";

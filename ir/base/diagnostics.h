@@ -17,8 +17,6 @@ enum class Code {
 
 /// `E0203` for `Code::E0203`.
 std::string_view name_of(Code code);
-/// The row's summary, one line.
-std::string_view summary_of(Code code);
 
 /// A remark below an error; `is_help` marks what the reader can do about it. `span` may be nowhere.
 struct Note {

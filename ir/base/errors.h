@@ -30,7 +30,8 @@ class CORRLOOM_API InternalError : public std::logic_error {
 
 namespace detail {
 /// Throws InternalError with the place, the condition and the message.
-[[noreturn]] CORRLOOM_API void check_failed(const char* file, int line, const char* condition, const std::string& message);
+[[noreturn]] CORRLOOM_API void check_failed(const char* file, int line, const char* condition,
+                                            const std::string& message);
 
 template <class... Parts>
 std::string concat(const Parts&... parts) {

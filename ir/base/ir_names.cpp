@@ -1,7 +1,5 @@
 #include "ir/base/ir_names.h"
 
-#include <utility>
-
 namespace corrloom {
 namespace {
 

@@ -17,7 +17,6 @@ class IrNames {
   /// `wanted`, with characters outside letters, digits, `_` and `.` replaced, and a number added when the name is
   /// taken.
   std::string make_unique(std::string_view wanted);
-  bool is_taken(const std::string& name) const { return taken_.count(name) != 0; }
 
  private:
   std::unordered_set<std::string> taken_;

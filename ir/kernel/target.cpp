@@ -3,7 +3,7 @@
 namespace corrloom::kernel {
 namespace {
 
-/// One PTX architecture: the shared memory is what a block may use without opting in, the same on all of them.
+/// One PTX architecture.
 struct Arch {
   std::string_view name;
   int compute_capability;

@@ -1,7 +1,5 @@
 #include "ir/loop/interpret.h"
 
-#include <string>
-
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
 #include "ir/scalar/evaluate.h"

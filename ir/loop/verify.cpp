@@ -1,7 +1,6 @@
 #include "ir/loop/verify.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 
 #include "ir/base/errors.h"

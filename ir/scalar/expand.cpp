@@ -1,7 +1,5 @@
 #include "ir/scalar/expand.h"
 
-#include <utility>
-
 #include "ir/base/errors.h"
 #include "ir/scalar/expand_parts.h"
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "ir/scalar/expr.h"
 
 namespace corrloom::scalar {

@@ -1,7 +1,6 @@
 #include "ir/scalar/expr.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <unordered_map>
 #include <unordered_set>

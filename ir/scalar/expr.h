@@ -152,11 +152,15 @@ Expr simplify(const Expr& expr);
 /// Writes expressions as IR text: `add(%x[i, mul(2:i64, j)], 0.5:f32)`. The functions of `Names` give the whole names,
 /// printed as they are.
 ///
-///     expr     = constant | NAME | read | OP "(" expr {"," expr} ")" | ("cast" | "bitcast") "." DTYPE "(" expr ")" |
-///     SHARED ["=" expr] constant = "true" | "false" | TEXT ":" DTYPE                           TEXT as of
-///     `to_text(Value)`: `2:i64`, `-0.5:f32`, `nan:0x7fc00001:f32` read     = NAME "[" [expr {"," expr}] "]" ["pad"
-///     ("edge" | "reflect" | "wrap" | constant | "(" expr ")")] ["check" ("runtime" | "proven")] SHARED   = "$" NUMBER
-///     counted from 0 in each text
+///     expr     = constant | NAME | read | OP "(" expr {"," expr} ")"
+///              | ("cast" | "bitcast") "." DTYPE "(" expr ")" | SHARED ["=" expr]
+///     constant = "true" | "false" | TEXT ":" DTYPE
+///     read     = NAME "[" [expr {"," expr}] "]" ["pad" pad] ["check" ("runtime" | "proven")]
+///     pad      = "edge" | "reflect" | "wrap" | constant | "(" expr ")"
+///     SHARED   = "$" NUMBER
+///
+/// TEXT is that of `to_text(Value)`: `2:i64`, `-0.5:f32`, `nan:0x7fc00001:f32`. Numbers of SHARED count from 0 in each
+/// text.
 ///
 /// A read or operation with several users is written at its first use, as `$0 = exp(%x[i])`, and is `$0` afterwards, so
 /// the text is as long as the DAG and keeps its sharing: `mul($0 = exp(%x[i]), $0)`.

@@ -1,4 +1,3 @@
-#include <utility>
 
 #include "ir/scalar/evaluate.h"
 #include "ir/scalar/expr.h"

@@ -1,9 +1,6 @@
 #include "ir/tensor/interpret.h"
 
-#include <limits>
-#include <memory>
 #include <unordered_map>
-#include <utility>
 
 #include "ir/base/errors.h"
 #include "ir/base/match.h"

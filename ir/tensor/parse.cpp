@@ -1,5 +1,4 @@
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "ir/base/errors.h"

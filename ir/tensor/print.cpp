@@ -1,6 +1,5 @@
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "ir/base/ir_lexer.h"

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/base/diagnostics.h"
 #include "ir/tensor/graph.h"
@@ -22,7 +23,7 @@ namespace corrloom::tensor {
 ///     graph     = "graph" @NAME "(" [input {"," input}] ")" "->" "(" [output {"," output}] ")"
 ///                 ["symbols" "[" symbol {"," symbol} "]"] "{" {condition} {op} "}"
 ///     input     = ["param"] %NAME ":" type                     type   = DTYPE "[" [expr {"," expr}] "]"
-///     output    = [NAME "="] %NAME ["in" %INPUT]               symbol = NAME [":" DTYPE]       (without a dtype: a dimension)
+///     output    = [NAME "="] %NAME ["in" %INPUT]               symbol = NAME [":" DTYPE]       (no dtype: a dimension)
 ///     condition = "require" expr STRING ["showing" STRING "=" expr {"," STRING "=" expr}]
 ///     op        = %NAME ":" type "=" (literal | view | reshape | compute)
 ///     literal   = "literal" "[" [VALUE {"," VALUE}] "]"        view = "view" axes %NAME "[" [expr {"," expr}] "]"

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 

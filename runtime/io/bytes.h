@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-/// Bytes of files, in and out, with the errors that ARCHITECTURE asks for: the machine's faults are RuntimeError,
-/// contents that end early are InputError.
+/// Bytes of files, in and out. The machine's faults are RuntimeError, contents that end early are InputError.
 namespace corrloom::io {
 
 /// Bytes that are read from front to back.

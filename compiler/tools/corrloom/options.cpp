@@ -70,7 +70,7 @@ void add_run(CLI::App& app, Options& options) {
 Examples:
   corrloom run conv.loom:corr2d X=arange[5,7] K=ones[2,3]
   corrloom run conv.loom:conv2d X=img.npy K=w.npz:kernel b=zeros[8] --set stride=2 -o Y=y.npy
-  corrloom run edges.loom X=photo.png -o Y=edges.png
+  corrloom run edges.loom:edges X=photo.png -o Y=edges.png
 )");
 }
 

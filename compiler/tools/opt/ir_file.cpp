@@ -1,6 +1,5 @@
 #include "compiler/tools/opt/ir_file.h"
 
-#include <algorithm>
 #include <map>
 
 #include "compiler/api/values.h"

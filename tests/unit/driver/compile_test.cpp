@@ -9,37 +9,19 @@
 #include "compiler/codegen/loader.h"
 #include "ir/tensor/interpret.h"
 #include "ir/tensor/text.h"
+#include "tests/unit/driver/program_testing.h"
 #include "tests/unit/ir/tensor/random_graph.h"
 
 namespace corrloom::driver {
 namespace {
 
 using kernel::Argument;
-using kernel::Buffer;
 using kernel::CompiledProgram;
 using tensor::Array;
 
-bool is_nan(const scalar::Value& value) {
-  return is_float(value.dtype) && value.as_f64() != value.as_f64();
-}
-
-std::vector<std::byte> to_bytes(const Array& array) {
-  const std::size_t each = static_cast<std::size_t>(byte_size(array.dtype));
-  std::vector<std::byte> bytes(array.bits.size() * each);
-  for (std::size_t k = 0; k < array.bits.size(); ++k) std::memcpy(bytes.data() + k * each, &array.bits[k], each);
-  return bytes;
-}
-
 /// Runs a host program the plain way: one array of bytes a buffer, kernels in order.
 std::vector<std::vector<std::byte>> run_host(const CompiledProgram& program, const std::vector<Array>& inputs) {
-  std::vector<std::vector<std::byte>> memory;
-  std::size_t next_input = 0;
-  for (const Buffer& buffer : program.buffers) {
-    std::int64_t count = 1;
-    for (const kernel::SizeExpr& extent : buffer.extents) count *= *extent.as_constant();
-    memory.push_back(buffer.role == Buffer::Role::Input ? to_bytes(inputs[next_input++]) : buffer.contents);
-    memory.back().resize(static_cast<std::size_t>(count * byte_size(buffer.dtype)), std::byte{0xA5});
-  }
+  std::vector<std::vector<std::byte>> memory = testing::memory_of(program, inputs);
   const codegen::LoadedObject object(program.code);
   for (const kernel::Kernel& kernel : program.kernels) {
     std::vector<void*> args;
@@ -47,30 +29,7 @@ std::vector<std::vector<std::byte>> run_host(const CompiledProgram& program, con
       args.push_back(memory[static_cast<std::size_t>(argument.index)].data());
     object.entry(kernel.name)(args.data(), 0, *kernel.blocks.as_constant());
   }
-  std::vector<std::vector<std::byte>> out;
-  for (std::size_t k = 0; k < program.buffers.size(); ++k) {
-    if (program.buffers[k].role == Buffer::Role::Output) out.push_back(memory[k]);
-  }
-  return out;
-}
-
-void expect_bytes(const Array& want, const std::vector<std::byte>& got, const std::string& what) {
-  const std::size_t each = static_cast<std::size_t>(byte_size(want.dtype));
-  ASSERT_EQ(want.bits.size() * each, got.size()) << what;
-  for (std::size_t k = 0; k < want.bits.size(); ++k) {
-    scalar::Value value{want.dtype, 0};
-    std::memcpy(&value.bits, got.data() + k * each, each);
-    const scalar::Value wanted = want.at(static_cast<std::int64_t>(k));
-    ASSERT_TRUE(value == wanted || (is_nan(value) && is_nan(wanted)))
-        << what << " element " << k << ": want " << to_text(wanted) << ", got " << to_text(value);
-  }
-}
-
-std::optional<tensor::Graph> parse(const std::string& text) {
-  Diagnostics diagnostics;
-  auto graph = tensor::parse(std::make_shared<const SourceFile>("graph.tir", text), diagnostics);
-  EXPECT_TRUE(graph) << diagnostics.render() << text;
-  return graph;
+  return testing::outputs_of(program, std::move(memory));
 }
 
 const kernel::Target& host() {
@@ -80,9 +39,10 @@ const kernel::Target& host() {
 
 // The final graph defines the bits (contraction and orders are stated in it); the host must give them.
 TEST(Compile, HostGivesTheBitsOfTheInterpreter) {
-  const char* given = std::getenv("CORRLOOM_SEED");
+  // CORRLOOM_SEED=S repeats one case, CORRLOOM_RUNS=N with it runs N from there on.
+  const char *given = std::getenv("CORRLOOM_SEED"), *runs = std::getenv("CORRLOOM_RUNS");
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t count = given != nullptr ? 1 : 60;
+  const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 60;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("CORRLOOM_SEED=" + std::to_string(seed));
     testing::RandomGraphOptions options;
@@ -95,13 +55,13 @@ TEST(Compile, HostGivesTheBitsOfTheInterpreter) {
     compile_options.target = host();
     const std::optional<Compiled> compiled = compile(random.graph, compile_options, diagnostics);
     ASSERT_TRUE(compiled) << diagnostics.render() << tensor::print(random.graph);
-    const std::optional<tensor::Graph> last = parse(compiled->tensor_text);
-    ASSERT_TRUE(last);
-    const std::vector<Array> want = tensor::interpret(*last, random.inputs, random.symbols);
+    const tensor::Graph last = testing::parsed_graph(compiled->tensor_text);
+    const std::vector<Array> want = tensor::interpret(last, random.inputs, random.symbols);
     const auto got = run_host(*compiled->program, random.inputs);
     ASSERT_EQ(want.size(), got.size());
     for (std::size_t k = 0; k < want.size(); ++k)
-      expect_bytes(want[k], got[k], last->outputs[k].name + "\n" + compiled->tensor_text + compiled->schedule_text);
+      testing::expect_bytes(want[k], got[k],
+                            last.outputs[k].name + "\n" + compiled->tensor_text + compiled->schedule_text);
     if (HasFatalFailure()) return;
   }
 }
@@ -145,7 +105,7 @@ TEST(Compile, BothFormsOfThePointwiseConvolutionAreOneKernel) {
     Diagnostics diagnostics;
     CompileOptions options;
     options.target = host();
-    const std::optional<Compiled> compiled = compile(*parse(text), options, diagnostics);
+    const std::optional<Compiled> compiled = compile(testing::parsed_graph(text), options, diagnostics);
     ASSERT_TRUE(compiled) << diagnostics.render();
     EXPECT_EQ(compiled->program->kernels.size(), 1u) << compiled->tensor_text;
     schedules.push_back(compiled->schedule_text);

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "frontend_testing.h"
 
 namespace corrloom::frontend {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "compiler/frontend/ast.h"
 #include "compiler/frontend/parser.h"

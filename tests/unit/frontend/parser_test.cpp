@@ -77,7 +77,7 @@ TEST(Parser, HelpsWithWhatWasMeant) {
     return parse_text("op f(X: f32[N]) -> Y: f32[N] {\n" + statement + "\n}\n").diagnostics.render();
   };
   EXPECT_THAT(rendered("Y[i] = if 0 <= i < 3 then 1 else 0"), HasSubstr("help: write `0 <= i && i < 3`"));
-  EXPECT_THAT(rendered("Y[i] = X[i] ** 2"), HasSubstr("help: a power is `pow(x, y)`"));
+  EXPECT_THAT(rendered("Y[i] = X[i] ** 2"), HasSubstr("help: write a power as a product: `x * x`"));
   EXPECT_THAT(rendered("Y[i] = if X[i] = 0 then 1 else 0"), HasSubstr("help: `==` compares"));
   EXPECT_THAT(rendered("Y[i] = X[i] and X[i]"), HasSubstr("`&&`"));
   EXPECT_THAT(rendered("Y[i] = X[i] +\nY[i] = 2"), HasSubstr("note: test.loom:2:13: the line above ends with `+`"));

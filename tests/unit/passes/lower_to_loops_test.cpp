@@ -13,6 +13,7 @@
 #include "compiler/passes/lower_padding.h"
 #include "compiler/passes/materialise_outputs.h"
 #include "compiler/passes/name_uniquely.h"
+#include "compiler/passes/readers.h"
 #include "compiler/passes/remove_dead_ops.h"
 #include "compiler/passes/set_orders.h"
 #include "ir/loop/interpret.h"
@@ -135,9 +136,10 @@ void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& targe
 }
 
 TEST(LowerToLoops, LoopsMeanWhatTheGraphMeans) {
-  const char* given = std::getenv("CORRLOOM_SEED");
+  // CORRLOOM_SEED=S repeats one case, CORRLOOM_RUNS=N with it runs N from there on.
+  const char *given = std::getenv("CORRLOOM_SEED"), *runs = std::getenv("CORRLOOM_RUNS");
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t count = given != nullptr ? 1 : 150;
+  const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 150;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     for (const kernel::Target& target : {small_host(), *kernel::ptx_target("sm_80")}) {
       expect_loops_mean_the_graph(seed, target);

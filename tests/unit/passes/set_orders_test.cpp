@@ -54,7 +54,10 @@ TEST(SetOrders, UsesLanesWhereOnlyTheReductionIsContiguous) {
 }
 
 TEST(SetOrders, FreesWhatDecidesNoBits) {
-  EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3", "k: 7", "%X[i, k]", kernel::TargetKind::Host, "with any "), "[k: 7] any");
+  EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3", "k: 7", "%X[i, k]", kernel::TargetKind::Host, "with any "),
+            "[k: 7] lanes(16)");
+  EXPECT_EQ(ordered("%X: f32[7, 3]", "i: 3", "k: 7", "%X[k, i]", kernel::TargetKind::Host, "with any "), "[k: 7] any");
+  EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3", "k: 7", "%X[i, k]", kernel::TargetKind::Ptx, "with any "), "[k: 7] any");
   EXPECT_THAT(after({set_orders}, R"(
 graph @max(%X: f32[7]) -> (%Y) {
   %Y: f32[] = compute [] reduce [k: 7] ascending {
@@ -63,7 +66,7 @@ graph @max(%X: f32[7]) -> (%Y) {
   }
 }
 )"),
-              HasSubstr("reduce [k: 7] any"));
+              HasSubstr("with any reduce [k: 7] lanes(16)"));
 }
 
 TEST(SetOrders, KeepsRangesThatDependOnEachOther) {

@@ -1,0 +1,244 @@
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "runtime/sim/machine.h"
+
+namespace corrloom::sim {
+namespace {
+
+constexpr DeviceAddress kFirstArena = uint64_t(1) << 47;
+constexpr uint64_t kArenaStride = uint64_t(1) << 40;
+constexpr uint64_t kGranule = 256;
+constexpr int kPoison = 0xFD;
+/// Poisoning writes every byte; beyond this size fresh memory is left as the host gives it.
+constexpr uint64_t kMostPoisoned = uint64_t(64) << 20;
+constexpr uint32_t kLastTag = 63;
+
+/// Reserves address space whose pages appear, as zeros, when touched.
+std::byte* reserve(uint64_t bytes) {
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<std::byte*>(address);
+}
+
+/// Gives the whole pages inside a range back; they read as zeros afterwards.
+void forget(void* address, uint64_t bytes) {
+  const auto first = (reinterpret_cast<uintptr_t>(address) + 4095) & ~uintptr_t(4095);
+  const auto last = (reinterpret_cast<uintptr_t>(address) + bytes) & ~uintptr_t(4095);
+  if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(int device, uint64_t total_bytes)
+    : device_(device), total_bytes_(round_up(total_bytes, kGranule)) {
+  arena_.base = kFirstArena + uint64_t(device) * kArenaStride;
+  arena_.bytes = total_bytes_;
+  arena_.host = reserve(total_bytes_ + 4096);
+  try {
+    arena_.shadow = reinterpret_cast<uint8_t*>(reserve(total_bytes_ + 4096));
+    arena_.cells = reinterpret_cast<RaceCell*>(reserve(total_bytes_ / 4 * sizeof(RaceCell) + 4096));
+  } catch (...) {
+    if (arena_.shadow != nullptr) ::munmap(arena_.shadow, total_bytes_ + 4096);
+    ::munmap(arena_.host, total_bytes_ + 4096);
+    throw;
+  }
+  holes_[0] = total_bytes_;
+}
+
+DeviceMemory::~DeviceMemory() {
+  ::munmap(arena_.host, total_bytes_ + 4096);
+  ::munmap(arena_.shadow, total_bytes_ + 4096);
+  ::munmap(arena_.cells, total_bytes_ / 4 * sizeof(RaceCell) + 4096);
+}
+
+uint64_t DeviceMemory::free_bytes() const {
+  const std::shared_lock lock(mutex_);
+  return total_bytes_ - used_bytes_;
+}
+
+DeviceAddress DeviceMemory::allocate(uint64_t bytes, uint64_t alignment) {
+  if (bytes == 0 || bytes > total_bytes_) return 0;
+  alignment = std::max(alignment, kGranule);
+  const uint64_t taken = round_up(bytes, kGranule);
+  const std::unique_lock lock(mutex_);
+  const auto fits = [&](const auto& hole) {
+    const uint64_t begin = round_up(hole.first, alignment);
+    return begin <= hole.first + hole.second && hole.first + hole.second - begin >= taken;
+  };
+  auto hole = std::find_if(holes_.lower_bound(cursor_), holes_.end(), fits);
+  if (hole == holes_.end()) hole = std::find_if(holes_.begin(), holes_.end(), fits);
+  if (hole == holes_.end()) return 0;
+  const uint64_t front = hole->first, end = hole->first + hole->second;
+  const uint64_t begin = round_up(front, alignment);
+  holes_.erase(hole);
+  if (begin > front) holes_[front] = begin - front;
+  if (end > begin + taken) holes_[begin + taken] = end - begin - taken;
+  cursor_ = begin + taken;
+  const DeviceAddress address = arena_.base + begin;
+  live_[address] = {address, bytes, MemoryKind::Device, next_serial_++};
+  used_bytes_ += taken;
+  std::memset(arena_.shadow + begin, kAllocated, bytes);
+  std::memset(arena_.shadow + begin + bytes, 0, taken - bytes);
+  if (bytes <= kMostPoisoned) std::memset(arena_.host + begin, kPoison, bytes);
+  return address;
+}
+
+bool DeviceMemory::release(DeviceAddress address) {
+  const std::unique_lock lock(mutex_);
+  const auto it = live_.find(address);
+  if (it == live_.end()) return false;
+  const uint64_t taken = round_up(it->second.bytes, kGranule);
+  uint64_t begin = address - arena_.base;
+  std::memset(arena_.shadow + begin, kFreed, it->second.bytes);
+  if (taken >= (1u << 20)) {
+    forget(arena_.host + begin, taken);
+    forget(arena_.cells + begin / 4, taken / 4 * sizeof(RaceCell));
+  }
+  used_bytes_ -= taken;
+  live_.erase(it);
+  uint64_t end = begin + taken;
+  auto next = holes_.lower_bound(begin);
+  if (next != holes_.end() && next->first == end) {
+    end += next->second;
+    next = holes_.erase(next);
+  }
+  if (next != holes_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == begin) {
+      begin = before->first;
+      holes_.erase(before);
+    }
+  }
+  holes_[begin] = end - begin;
+  return true;
+}
+
+void DeviceMemory::map_host(void* host, uint64_t bytes, MemoryKind kind, bool initialised) {
+  const auto address = reinterpret_cast<DeviceAddress>(host);
+  const std::unique_lock lock(mutex_);
+  HostRange range;
+  range.allocation = {address, bytes, kind, next_serial_++};
+  range.shadow = std::make_unique<uint8_t[]>(bytes + 16);
+  std::memset(range.shadow.get(), kAllocated | (initialised ? kInitialised : 0), bytes);
+  host_ranges_[address] = std::move(range);
+}
+
+bool DeviceMemory::unmap_host(void* host) {
+  const std::unique_lock lock(mutex_);
+  return host_ranges_.erase(reinterpret_cast<DeviceAddress>(host)) != 0;
+}
+
+void DeviceMemory::add_peer(DeviceMemory* peer) {
+  const std::unique_lock lock(mutex_);
+  if (std::ranges::find(peers_, peer) == peers_.end()) peers_.push_back(peer);
+}
+
+void DeviceMemory::remove_peer(DeviceMemory* peer) {
+  const std::unique_lock lock(mutex_);
+  std::erase(peers_, peer);
+}
+
+std::optional<Allocation> DeviceMemory::find(DeviceAddress address) const {
+  const std::shared_lock lock(mutex_);
+  if (auto it = live_.upper_bound(address); it != live_.begin()) {
+    --it;
+    if (address - it->first < it->second.bytes) return it->second;
+  }
+  if (auto it = host_ranges_.upper_bound(address); it != host_ranges_.begin()) {
+    --it;
+    if (address - it->first < it->second.allocation.bytes) return it->second.allocation;
+  }
+  return std::nullopt;
+}
+
+std::vector<Allocation> DeviceMemory::live() const {
+  const std::shared_lock lock(mutex_);
+  std::vector<Allocation> list;
+  for (const auto& [address, allocation] : live_) list.push_back(allocation);
+  return list;
+}
+
+std::optional<DeviceMemory::View> DeviceMemory::view_of(DeviceAddress address) const {
+  if (address - arena_.base < arena_.bytes) return arena_;
+  const std::shared_lock lock(mutex_);
+  for (const DeviceMemory* peer : peers_) {
+    if (address - peer->arena_.base < peer->arena_.bytes) return peer->arena_;
+  }
+  if (auto it = host_ranges_.upper_bound(address); it != host_ranges_.begin()) {
+    --it;
+    const Allocation& range = it->second.allocation;
+    if (address - range.address < range.bytes) {
+      return View{range.address, range.bytes, reinterpret_cast<std::byte*>(range.address), it->second.shadow.get(),
+                  nullptr};
+    }
+  }
+  return std::nullopt;
+}
+
+std::byte* DeviceMemory::host_pointer(DeviceAddress address, uint64_t bytes) const {
+  std::optional<Allocation> found = find(address);
+  const DeviceMemory* owner = this;
+  if (!found) {
+    std::vector<DeviceMemory*> peers;
+    {
+      const std::shared_lock lock(mutex_);
+      peers = peers_;
+    }
+    for (const DeviceMemory* peer : peers) {
+      if (address - peer->arena_.base >= peer->arena_.bytes) continue;
+      found = peer->find(address);
+      owner = peer;
+    }
+  }
+  if (!found || bytes > found->bytes - (address - found->address)) return nullptr;
+  if (found->kind != MemoryKind::Device) return reinterpret_cast<std::byte*>(address);
+  return owner->arena_.host + (address - owner->arena_.base);
+}
+
+void DeviceMemory::mark_initialised(DeviceAddress address, uint64_t bytes) {
+  const std::optional<View> view = view_of(address);
+  if (!view) return;
+  const uint64_t offset = address - view->base;
+  bytes = std::min(bytes, view->bytes - offset);
+  for (uint64_t i = 0; i < bytes; ++i) view->shadow[offset + i] |= kInitialised;
+}
+
+void DeviceMemory::copy_initialised(DeviceAddress to, DeviceAddress from, uint64_t bytes) {
+  const std::optional<View> target = view_of(to), source = view_of(from);
+  if (!target || !source) return mark_initialised(to, bytes);
+  const uint64_t a = to - target->base, b = from - source->base;
+  bytes = std::min({bytes, target->bytes - a, source->bytes - b});
+  for (uint64_t i = 0; i < bytes; ++i) {
+    target->shadow[a + i] = uint8_t((target->shadow[a + i] & ~kInitialised) | (source->shadow[b + i] & kInitialised));
+  }
+}
+
+std::optional<DeviceAddress> DeviceMemory::first_uninitialised(DeviceAddress address, uint64_t bytes) const {
+  const std::optional<View> view = view_of(address);
+  if (!view) return std::nullopt;
+  const uint64_t offset = address - view->base;
+  bytes = std::min(bytes, view->bytes - offset);
+  for (uint64_t i = 0; i < bytes; ++i) {
+    if (!(view->shadow[offset + i] & kInitialised)) return address + i;
+  }
+  return std::nullopt;
+}
+
+uint32_t DeviceMemory::next_launch_tag() {
+  const std::unique_lock lock(mutex_);
+  if (++launch_tag_ > kLastTag) {
+    launch_tag_ = 1;
+    forget(arena_.cells, total_bytes_ / 4 * sizeof(RaceCell) + 4096);
+  }
+  return launch_tag_;
+}
+
+}  // namespace corrloom::sim
