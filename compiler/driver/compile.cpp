@@ -201,7 +201,7 @@ class ProgramBuilder {
   CompiledProgram program_;
 };
 
-/// Reports the reads whose subscripts only the run can judge: kernels do not report failed checks yet.
+/// Reports the reads whose subscripts only the run can judge: a kernel has no way to report a failed check.
 void refuse_runtime_checks(const tensor::Graph& graph, Diagnostics& diagnostics) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> reported;
   for (const tensor::Op& op : graph.ops) {

@@ -60,9 +60,11 @@ void compare_result(const std::string& name, const tensor::Array& found, const t
   if (!same) {
     out.text += fmt::format("  {} differs from the interpreter: {}\n", name, fault ? *fault : *rounding);
   } else if (rounding) {
-    out.text += fmt::format("  {} has the bits of the interpreter; in the order as written, {}\n", name, *rounding);
+    out.text +=
+        fmt::format("  {} has the bits of the interpreter (in strict order, without fma, the last bits differ: {})\n",
+                    name, *rounding);
   } else {
-    out.text += fmt::format("  {} has the bits of the interpreter, in the order as written too\n", name);
+    out.text += fmt::format("  {} has the bits of the interpreter, those of strict order too\n", name);
   }
 }
 
