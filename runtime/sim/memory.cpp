@@ -69,15 +69,22 @@ DeviceAddress DeviceMemory::allocate(uint64_t bytes, uint64_t alignment) {
   alignment = std::max(alignment, kGranule);
   const uint64_t taken = round_up(bytes, kGranule);
   const std::unique_lock lock(mutex_);
-  const auto fits = [&](const auto& hole) {
-    const uint64_t begin = round_up(hole.first, alignment);
-    return begin <= hole.first + hole.second && hole.first + hole.second - begin >= taken;
+  // First behind the last allocation, also in the middle of a hole, then anywhere.
+  const auto place = [&](const auto& hole, uint64_t from) {
+    const uint64_t begin = round_up(std::max(hole.first, from), alignment), end = hole.first + hole.second;
+    return begin <= end && end - begin >= taken ? std::optional(begin) : std::nullopt;
   };
-  auto hole = std::find_if(holes_.lower_bound(cursor_), holes_.end(), fits);
-  if (hole == holes_.end()) hole = std::find_if(holes_.begin(), holes_.end(), fits);
-  if (hole == holes_.end()) return 0;
+  auto hole = holes_.end();
+  std::optional<uint64_t> found;
+  for (const uint64_t from : {cursor_, uint64_t(0)}) {
+    for (auto it = holes_.begin(); it != holes_.end() && !found; ++it) {
+      found = place(*it, from);
+      hole = it;
+    }
+  }
+  if (!found) return 0;
   const uint64_t front = hole->first, end = hole->first + hole->second;
-  const uint64_t begin = round_up(front, alignment);
+  const uint64_t begin = *found;
   holes_.erase(hole);
   if (begin > front) holes_[front] = begin - front;
   if (end > begin + taken) holes_[begin + taken] = end - begin - taken;
