@@ -274,7 +274,7 @@ std::byte* resolve_shared(Warp& warp, const Inst& inst, int lane, uint64_t addre
               "the async proxy reads shared memory that threads wrote without a fence.proxy.async after it");
   }
   if (on.races) {
-    if (access.reads || access.writes) {
+    if (!access.strong && (access.reads || access.writes)) {
       for (uint32_t i = 0; i < access.bytes; ++i) {
         if (!(state[i] & Block::kPending)) continue;
         warp.find(FindingKind::UnsynchronisedAsyncCopy, inst, lane, address, access.bytes,

@@ -46,8 +46,15 @@ void settle_mbarrier(MBarrier& barrier);
 void post_bulk(Warp& warp, const Inst& inst, int lane, uint64_t mbarrier, uint32_t bytes,
                std::function<void()> transfer);
 /// Marks shared memory as being written by an asynchronous copy and checks that its readers are done.
-void begin_async_write(Warp& warp, const Inst& inst, int lane, Block& block, uint32_t offset, uint32_t bytes);
+/// Reductions may overlap each other.
+void begin_async_write(Warp& warp, const Inst& inst, int lane, Block& block, uint32_t offset, uint32_t bytes,
+                       bool reduces = false);
 void end_async_write(Block& block, uint32_t offset, uint32_t bytes);
+
+/// Combines one element with another. op: 0 add, 1 min, 2 max, 3 inc, 4 dec, 5 and, 6 or, 7 xor.
+void reduce_element(ptx::Type type, std::byte* to, const std::byte* from, int op);
+/// st.async and red.async; called with `async` consumed.
+void decode_remote_store(Decode& c, bool reduce);
 
 void register_mbarrier(OpcodeTable& table);
 /// cp.async.bulk and cp.reduce.async.bulk; called with `bulk` consumed.

@@ -15,7 +15,8 @@ AsyncState& async_state(Warp& warp) {
   return *warp.async;
 }
 
-void begin_async_write(Warp& warp, const Inst& inst, int lane, Block& block, uint32_t offset, uint32_t bytes) {
+void begin_async_write(Warp& warp, const Inst& inst, int lane, Block& block, uint32_t offset, uint32_t bytes,
+                       bool reduces) {
   for (uint32_t done = 0; done < bytes; done += 16) {
     const uint64_t rank = &block == warp.block ? 0 : block.rank + 1;
     const uint32_t piece = std::min(16u, bytes - done);
@@ -23,6 +24,7 @@ void begin_async_write(Warp& warp, const Inst& inst, int lane, Block& block, uin
             {.space = Space::SharedCluster,
              .bytes = piece,
              .writes = true,
+             .strong = reduces,
              .alignment = std::min(piece, 4u),
              .async_proxy = true});
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/sim/exec/access.h"
+#include "runtime/sim/exec/async.h"
 #include "runtime/sim/exec/decoder.h"
 #include "runtime/sim/exec/formats.h"
 #include "runtime/sim/exec/half.h"
@@ -198,7 +199,7 @@ void check_type(Decode& c, AtomicOp op, Type type) {
 
 void decode_atomic(Decode& c) {
   const bool returns = c.source.opcode == "atom";
-  if (c.mods.has("async")) c.fail("red.async is not supported");
+  if (!returns && c.mods.take("async")) return decode_remote_store(c, true);
   c.inst.klass = Class::Atomic;
   c.inst.strong = true;
   // The default of atom is relaxed at gpu scope; a scope may stand alone.
@@ -302,8 +303,7 @@ void decode_fence(Decode& c) {
     return;
   }
   const bool init = c.mods.take("mbarrier_init");
-  const int order = c.mods.take_one({"sc", "acq_rel", "acquire", "release"});
-  if (order < 0) c.fail("missing .sc, .acq_rel, .acquire or .release");
+  c.mods.take_one({"sc", "acq_rel", "acquire", "release"});  // .acq_rel when absent
   c.mods.take_one({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
   if (c.mods.take_one({"cta", "cluster", "gpu", "sys"}) < 0) c.fail("missing scope modifier");
   if (init) c.require(80, 90);

@@ -146,9 +146,7 @@ void decode_lop3(Decode& c) {
   c.inst.a = c.reads(1, Type::B32);
   c.inst.b = c.reads(2, Type::B32);
   c.inst.c = c.reads(3, Type::B32);
-  const uint64_t table = c.constant(4);
-  if (table > 255) c.fail("the table of lop3 must be 0 to 255");
-  c.inst.imm = int64_t(table);
+  c.inst.imm = int64_t(c.constant(4) & 0xFF);
   c.inst.fn = lop3;
   if (combine >= 0) {
     c.require(82, 70);

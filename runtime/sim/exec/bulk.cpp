@@ -112,6 +112,8 @@ void reduce_half(std::byte* to, const std::byte* from, int op) {
   std::memcpy(to, &a, 2);
 }
 
+}  // namespace
+
 void reduce_element(Type type, std::byte* to, const std::byte* from, int op) {
   switch (type) {
     case Type::S32:
@@ -133,6 +135,8 @@ void reduce_element(Type type, std::byte* to, const std::byte* from, int op) {
       return reduce_as<uint32_t>(to, from, op);
   }
 }
+
+namespace {
 
 /// Moves bytes to memory, combining them when the instruction is a reduction.
 void put(const Inst& inst, Type type, std::byte* to, const std::byte* from, uint32_t bytes, std::mutex& mutex) {

@@ -217,6 +217,11 @@ void decode_barrier(Decode& c) {
   } else {
     c.expect_operands(what == 1 ? 2 : 1, 2);
   }
+  if (c.operand(next).kind == OperandKind::Integer && c.operand(next).bits > 15) c.fail("barriers are 0 to 15");
+  if (next + 1 < last && c.operand(next + 1).kind == OperandKind::Integer &&
+      (c.operand(next + 1).bits == 0 || c.operand(next + 1).bits % kLanes != 0)) {
+    c.fail("the number of threads of a barrier is a positive multiple of 32");
+  }
   c.inst.a = c.reads(next, Type::U32);
   if (next + 1 < last) c.inst.b = c.reads(next + 1, Type::U32);
 }

@@ -439,6 +439,7 @@ void decode_cvt(Decode& c) {
     const bool narrowing =
         ptx::type_bits(to) < ptx::type_bits(from) || (to != from && ptx::type_bits(to) == ptx::type_bits(from));
     if (narrowing && rounding < 0) c.fail("missing rounding modifier");
+    if (!narrowing && rounding >= 0) c.fail("illegal rounding modifier: the conversion is exact");
     if (integral >= 0) {
       if (to != from) c.fail("integer rounding needs equal types");
       c.inst.m1 |= kIntegral;

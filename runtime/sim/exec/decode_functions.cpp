@@ -166,6 +166,10 @@ void Decoder::finish_kernel(const ptx::Function& entry) {
   } else if (product(entry.max_block) != 0) {
     info.max_threads = uint32_t(std::min<uint64_t>(1024, product(entry.max_block)));
   }
+  // An assembler keeps to what the largest block allows.
+  if (product(entry.required_block) != 0 || product(entry.max_block) != 0) {
+    info.registers = std::min(info.registers, std::max(16u, 65536 / info.max_threads / 8 * 8));
+  }
   if (entry.max_registers != 0) info.registers = std::min(info.registers, entry.max_registers);
   for (size_t i = 0; i < to_decode_.size(); ++i) {
     program_.function_addresses[function_address(to_decode_[i]->name, 0)] = int(i);
@@ -302,6 +306,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
                            (known ? "instruction not supported by this simulator: '" : "unknown instruction '") +
                                instruction.opcode + "'");
   }
+  special_allowed_ = instruction.opcode == "mov" || instruction.opcode == "cvt";
   Decode context{*this, instruction, Modifiers(instruction), {}};
   context.inst.line = instruction.line;
   context.inst.text = uint32_t(program_.texts.size());

@@ -31,7 +31,7 @@ bool fits(Type instruction, Type operand, bool relaxed) {
   if (ptx::is_untyped(instruction) || ptx::is_untyped(operand)) return true;
   if (relaxed && !ptx::is_float(instruction) && !ptx::is_float(operand)) return true;
   const bool float_wanted = ptx::is_float(instruction), float_found = ptx::is_float(operand);
-  return float_wanted == float_found && (!float_wanted || instruction == operand || relaxed);
+  return float_wanted == float_found && (!float_wanted || instruction == operand);
 }
 
 template <class To, class From>
@@ -294,8 +294,7 @@ Slot Decoder::read_operand(const ptx::Operand& operand, Type type, bool relaxed,
       return inst.d;
     }
     case OperandKind::Integer:
-      // Integers stand for bit patterns of the half types, which have no literals of their own.
-      if (type == Type::F32 || type == Type::F64 || type == Type::Pred) {
+      if (ptx::is_float(type) || type == Type::Pred) {
         throw ptx::SyntaxError(line, "integer constant for an operand of type ." + std::string(ptx::type_name(type)));
       }
       if (bytes == 16) throw ptx::SyntaxError(line, "there are no 128-bit constants");
@@ -320,7 +319,11 @@ Slot Decoder::read_operand(const ptx::Operand& operand, Type type, bool relaxed,
     case OperandKind::Special: {
       uint32_t found = 0;
       const Slot slot = special_slot(operand.name, line, found);
-      if (found == 0 || (ptx::is_float(type) && found != bytes)) {
+      if (operand.name != "WARP_SZ" && !special_allowed_) {
+        throw ptx::SyntaxError(line, "'" + operand.name + "' can be read by mov and cvt only");
+      }
+      // A 16-bit read of a 32-bit register is legal, a relic of when they had 16 bits.
+      if (ptx::is_float(type) || (found != bytes && !(found == 4 && bytes == 2))) {
         throw ptx::SyntaxError(
             line, "'" + operand.name + "' does not fit an operand of type ." + std::string(ptx::type_name(type)));
       }
@@ -450,9 +453,13 @@ void Decoder::read_address(const ptx::Operand& address, Inst& inst, int line) {
       }
       inst.a = register_slot(base.index);
       inst.wide_address = bits == 64;
+      if (bits == 32 && (inst.space == Space::Global || inst.space == Space::Const || inst.space == Space::Generic)) {
+        throw ptx::SyntaxError(line, "an address in this state space needs a 64-bit register");
+      }
       return;
     }
     case OperandKind::Integer:
+      if (inst.space != Space::Local) throw ptx::SyntaxError(line, "immediate addresses are for .local only");
       inst.a = constant_slot(base.bits, 8);
       return;
     case OperandKind::Variable: {

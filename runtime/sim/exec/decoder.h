@@ -171,6 +171,7 @@ class Decoder {
   uint32_t register_bytes_ = 0;
   Slot carry_ = kNoSlot, frame_base_ = kNoSlot;
   std::vector<uint32_t> local_offsets_;
+  bool special_allowed_ = false;  ///< the instruction at hand may read special registers
 
   std::map<std::pair<uint64_t, uint32_t>, Slot> constants_;
   std::map<const ptx::Variable*, uint64_t> shared_offsets_;

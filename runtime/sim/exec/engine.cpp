@@ -617,11 +617,12 @@ void Warp::execute(int64_t& budget) {
         return;
       case Flow::BlockBarrier:
         if (inst.aligned && !arrive_whole_warp(active)) return;
-        block_barrier(inst, active & splits[current].mask);
+        // An aligned barrier has gathered lanes that came before; they arrive now as well.
+        block_barrier(inst, inst.aligned ? splits[current].mask & passing(inst) : active);
         return;
       case Flow::ClusterBarrier:
         if (inst.aligned && !arrive_whole_warp(active)) return;
-        cluster_barrier(inst, splits[current].mask);
+        cluster_barrier(inst, inst.aligned ? splits[current].mask & passing(inst) : active);
         return;
       case Flow::Trap:
         fault(LaunchError::Trap, FindingKind::Trap, inst, std::countr_zero(active), 0, 0, "the kernel executed 'trap'");

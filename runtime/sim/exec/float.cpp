@@ -195,8 +195,7 @@ void decode_arithmetic(Decode& c) {
 
 void decode_fma(Decode& c) {
   if (decode_half_fma(c)) return;
-  const bool is_mad = c.source.opcode == "mad";
-  take_rounding(c, is_mad ? 0 : -1);
+  take_rounding(c, -1);
   const bool ftz = c.mods.take("ftz"), sat = c.mods.take("sat");
   const Type type = c.mods.type();
   if (type == Type::F64 && (ftz || sat)) c.fail(".ftz and .sat apply to .f32 only");

@@ -358,7 +358,7 @@ bool decode_half_approximation(Decode& c) {
   if (!half) return false;
   c.require(70, half->bf16 ? 90 : 75);
   if (half->bf16 && !is_tanh && !c.mods.has("ftz")) c.fail("ex2.approx on bf16 needs .ftz");
-  if (!is_tanh) c.inst.m1 = c.mods.take("ftz") && half->bf16;
+  if (!is_tanh && half->bf16) c.inst.m1 = c.mods.take("ftz");
   half_operands(c, *half, 2);
   c.inst.klass = Class::SpecialFunction;
   if (half->bf16) {

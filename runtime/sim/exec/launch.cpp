@@ -184,8 +184,10 @@ LaunchError check_configuration(const LaunchRequest& request, const LaunchOption
     return refuse(LaunchError::InvalidCluster, "grid " + dims(grid) + " is not a multiple of cluster " + dims(cluster));
   }
   if (request.cooperative) {
+    // The register count is an estimate; an assembler would spill rather than exceed what a block may have.
+    const int most_registers = limits.registers_per_block / int((block.count() + kLanes - 1) / kLanes * kLanes);
     const int per_multiprocessor =
-        occupancy_blocks(options.arch, int(block.count()), int(info.registers), shared_bytes);
+        occupancy_blocks(options.arch, int(block.count()), std::min(int(info.registers), most_registers), shared_bytes);
     const auto most = uint64_t(per_multiprocessor) * uint64_t(limits.multiprocessors);
     if (grid.count() > most) {
       return refuse(LaunchError::CooperativeTooLarge, std::to_string(grid.count()) + " blocks exceed the " +

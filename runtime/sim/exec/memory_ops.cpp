@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/sim/exec/access.h"
+#include "runtime/sim/exec/async.h"
 #include "runtime/sim/exec/decoder.h"
 #include "runtime/sim/exec/lanes.h"
 #include "runtime/sim/exec/memory_modifiers.h"
@@ -184,7 +185,8 @@ void check_vector(Decode& c, int width, size_t found, Type type) {
   if (bits > 256 || (bits > 128 && type != Type::B128 && c.decoder.module().version < 88)) {
     c.fail("a vector access is at most 128 bits wide");
   }
-  if (type == Type::Pred || bits < 8) c.fail("illegal type for instruction '" + c.source.opcode + "'");
+  const bool is_half = ptx::is_float(type) && type != Type::F32 && type != Type::F64;
+  if (type == Type::Pred || bits < 8 || is_half) c.fail("illegal type for instruction '" + c.source.opcode + "'");
 }
 
 int take_vector(Decode& c) {
@@ -223,6 +225,7 @@ void decode_ldu(Decode& c) {
 }
 
 void decode_st(Decode& c) {
+  if (c.mods.take("async")) return decode_remote_store(c, false);
   c.inst.klass = Class::LoadStore;
   const Ordering ordering = take_ordering(c);
   c.inst.strong = ordering.strong;

@@ -164,8 +164,6 @@ void decode_mov(Decode& c) {
     if (bits != 64) c.fail("the address of a function needs a 64-bit register");
     c.decoder.mark_indirect();
     c.inst.a = c.decoder.constant_slot(c.decoder.function_address(source.name, c.source.line), 8);
-  } else if (source.kind == OperandKind::Special) {
-    c.inst.a = c.reads_relaxed(1, type);
   } else {
     c.inst.a = c.reads(1, type);
   }

@@ -82,6 +82,29 @@ TEST(Bulk, SharedToAnotherBlock) {
   for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], i + 5) << i;
 }
 
+TEST(Bulk, RemoteStoresReportToABarrier) {
+  Simulator sim;
+  sim.cluster = Dim3{2};
+  std::vector<uint32_t> out;
+  // Block 0 stores a number in block 1's memory and adds two to another.
+  const std::string body =
+      ".reg .b32 %rb, %rd;" + kInit +
+      "mov.u32 %r, %cluster_ctarank; setp.eq.and.u32 %q, %r, 1, %p; @%q mbarrier.arrive.expect_tx.shared::cta.b64 %st, "
+      "[bar], 12; @%p st.shared.u32 [%n+4], 2;\n"
+      "barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %y, bar; mapa.shared::cluster.u32 %rb, %y, 1; "
+      "mapa.shared::cluster.u32 %rd, %n, 1; setp.eq.and.u32 %q, %r, 0, %p; mov.u32 %x, 40; \n"
+      "@%q st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%rd], %x, [%rb]; @%q "
+      "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%rd+4], %x, [%rb]; @%q "
+      "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%rd+4], %x, [%rb];\n"
+      "setp.eq.u32 %q, %r, 0; @%q bra E;\n" +
+      kWait +
+      "ld.shared.v2.u32 {%x, %y}, [%n]; @%p st.global.u32 [%out], %x; @%p st.global.u32 [%out+4], %y; E: "
+      "barrier.cluster.arrive; barrier.cluster.wait;";
+  ASSERT_TRUE(clean(run(sim, body, out, count(32), 32, 2)));
+  EXPECT_EQ(out[0], 40u);
+  EXPECT_EQ(out[1], 82u);
+}
+
 TEST(Bulk, ReadingBeforeTheWaitIsFound) {
   Simulator sim;
   std::vector<uint32_t> out;

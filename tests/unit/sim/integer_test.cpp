@@ -242,7 +242,7 @@ TEST(Integer, MovesPackAndUnpack) {
   expect_rows("{ .reg .b128 q; .reg .b64 lo; mov.b128 q, {%a, %b}; mov.b128 {lo, %d}, q; }", "lll", {{1, 2, 2}});
   expect_rows("mov.u32 %d, %laneid;", "rr", {{0, 0}, {0, 1}, {0, 2}});
   expect_rows("mov.u32 %d, WARP_SZ;", "rr", {{0, 32}});
-  expect_rows("add.u32 %d, %a, %lanemask_lt;", "rr", {{0, 0}, {0, 1}, {0, 3}});
+  expect_rows("{ .reg .u32 m; mov.u32 m, %lanemask_lt; add.u32 %d, %a, m; }", "rr", {{0, 0}, {0, 1}, {0, 3}});
 }
 
 }  // namespace

@@ -87,6 +87,11 @@ TEST(Parser, ErrorsNameLineAndCause) {
   expect_error(body("st.const.u32 [%rd1], %r1;"), 7, ".const");
   expect_error(body("mov.u32 %r1, %nosuch;"), 7, "%nosuch");
   expect_error(body("bar.sync;"), 7, "too few");
+  expect_error(body("bar.sync 16;"), 7, "0 to 15");
+  expect_error(body("add.u32 %r1, %tid.x, 1;"), 7, "mov and cvt only");
+  expect_error(body("ld.global.u32 %r1, [64];"), 7, "immediate addresses");
+  expect_error(body("mad.f32 %f1, %f2, %f3, %f1;"), 7, "rounding");
+  expect_error(body("cvt.rn.f32.f32 %f1, %f2;"), 7, "rounding");
   expect_error(body("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;"), 7,
                "not supported by this simulator: 'tcgen05'");
   expect_error(body("wgmma.fence.sync.aligned;"), 7, "requires .target sm_90a");

@@ -36,7 +36,7 @@ TEST(Sanitizer, GlobalBoundsAreByteExact) {
   EXPECT_EQ(result.findings[0].thread.x, 31u);
   EXPECT_NE(result.message.find("after the end of the allocation of 128 bytes"), std::string::npos) << result.message;
   expect_finding(run("st.global.u32 [%o+-4], %t;"), LaunchError::IllegalAddress, FindingKind::OutOfBounds);
-  expect_finding(run("ld.global.u32 %x, [8];"), LaunchError::IllegalAddress, FindingKind::OutOfBounds);
+  expect_finding(run("mov.u64 %o, 8; ld.global.u32 %x, [%o];"), LaunchError::IllegalAddress, FindingKind::OutOfBounds);
   expect_finding(run("ld.global.v4.u32 {%x, %y, %z, %x}, [%in+128];"), LaunchError::IllegalAddress,
                  FindingKind::OutOfBounds);
 }
@@ -159,8 +159,8 @@ TEST(Sanitizer, BarrierThatSomeNeverReach) {
 }
 
 TEST(Sanitizer, BarrierMisuse) {
-  expect_finding(run("bar.sync 16;"), LaunchError::IllegalInstruction, FindingKind::BarrierMisuse);
-  expect_finding(run("bar.sync 0, 33;"), LaunchError::IllegalInstruction, FindingKind::BarrierMisuse);
+  expect_finding(run("mov.u32 %x, 16; bar.sync %x;"), LaunchError::IllegalInstruction, FindingKind::BarrierMisuse);
+  expect_finding(run("mov.u32 %x, 33; bar.sync 0, %x;"), LaunchError::IllegalInstruction, FindingKind::BarrierMisuse);
 }
 
 TEST(Sanitizer, ShuffleMasks) {
@@ -202,7 +202,7 @@ TEST(Sanitizer, SwitchedOffItStaysSilent) {
   sim.options.checks = Checks::none();
   EXPECT_TRUE(clean(run("ld.shared.u32 %x, [%a]; st.global.u32 [%out], %t; ld.global.u32 %x, [%o];", 64, 1, &sim)));
   // What a device would not survive is reported all the same.
-  EXPECT_EQ(run("ld.global.u32 %x, [8];", 32, 1, &sim).error, LaunchError::IllegalAddress);
+  EXPECT_EQ(run("mov.u64 %o, 8; ld.global.u32 %x, [%o];", 32, 1, &sim).error, LaunchError::IllegalAddress);
   EXPECT_EQ(Checks::parse("races,bounds")->races, true);
   EXPECT_EQ(Checks::parse("races,bounds")->barriers, false);
   EXPECT_FALSE(Checks::parse("rases").has_value());

@@ -134,6 +134,19 @@ TEST(Warp, WarpBarrierAtDifferentInstructions) {
   for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(y[i], i ^ 16);
 }
 
+TEST(Block, LanesThatArriveEarlyWaitForTheRest) {
+  // Lanes below 16 loop so long that the others of their warp get a turn and reach the barrier alone. The other warp
+  // loops longer still and stores what all must see after the barrier.
+  const auto y = run(
+      ".shared .u32 v; setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [v], 1; bar.sync 0; mov.u32 %z, 60000; setp.ge.u32 %p, "
+      "%t, 32; @%p mov.u32 %z, 150000; and.b32 %y, %t, 31; setp.ge.u32 %p, %y, 16; @%p bra B; mov.u32 %y, 0;\n"
+      "L: add.u32 %y, %y, 1; setp.lt.u32 %q, %y, %z; @%q bra L; setp.eq.u32 %q, %t, 32; @%q st.shared.u32 [v], %y;\n"
+      "B: bar.sync 0; ld.shared.u32 %x, [v];" +
+          kStore,
+      64);
+  for (const uint32_t value : y) EXPECT_EQ(value, 150000u);
+}
+
 TEST(Block, BarrierReductions) {
   auto y = run("and.b32 %y, %t, 3; setp.eq.u32 %p, %y, 0; bar.red.popc.u32 %x, 0, %p;" + kStore, 96);
   for (const uint32_t value : y) EXPECT_EQ(value, 24u);

@@ -1,0 +1,96 @@
+#include "runtime/sim/exec/access.h"
+#include "runtime/sim/exec/async.h"
+#include "runtime/sim/exec/lanes.h"
+
+/// st.async and red.async: small writes to another block's shared memory that report to an mbarrier there.
+/// Source: PTX ISA, "st.async", "red.async".
+namespace corrloom::sim::exec {
+namespace {
+
+using ptx::Type;
+
+// Inst::a, imm: destination; b, m1: mbarrier, as a 32-bit slot and whether it is a constant of 64 bits; list: the
+// values; bytes: of all of them; m2: reduction + 1, or 0; m3: Type.
+
+void remote_store(Warp& warp, const Inst& inst, LaneMask mask) {
+  const Slot* slots = warp.program->slots.data() + inst.list;
+  const uint32_t element = inst.bytes / inst.list_size;
+  for_lanes(mask, [&](int lane) {
+    const uint64_t address = lane_address(warp, inst, lane);
+    const uint64_t barrier = inst.m1 ? warp.at<uint64_t>(inst.b)[lane] : warp.at<uint32_t>(inst.b)[lane];
+    std::array<std::byte, 16> values{};
+    for (uint32_t i = 0; i < inst.list_size; ++i) {
+      std::memcpy(values.data() + i * element, warp.at<std::byte>(slots[i]) + size_t(lane) * element, element);
+    }
+    if (address % inst.bytes != 0) {
+      warp.fault(LaunchError::MisalignedAddress, FindingKind::Misaligned, inst, lane, address, inst.bytes,
+                 "address " + hex(address) + " is not a multiple of " + std::to_string(inst.bytes));
+    }
+    uint32_t offset = 0;
+    Block& block = shared_owner(warp, inst, lane, address, offset);
+    begin_async_write(warp, inst, lane, block, offset, inst.bytes, inst.m2 != 0);
+    if (warp.worker->count) warp.worker->counters.async_bytes += inst.bytes;
+    Block* target = &block;
+    post_bulk(warp, inst, lane, barrier, inst.bytes, [=, &inst] {
+      std::byte* to = target->shared.data() + offset;
+      if (inst.m2 == 0) {
+        std::memcpy(to, values.data(), inst.bytes);
+      } else {
+        reduce_element(Type(inst.m3), to, values.data(), inst.m2 - 1);
+      }
+      end_async_write(*target, offset, inst.bytes);
+    });
+  });
+}
+
+}  // namespace
+
+void decode_remote_store(Decode& c, bool reduce) {
+  c.require(81, 90);
+  c.inst.klass = Class::AsyncCopy;
+  c.mods.take_one({"weak", "relaxed"});
+  c.mods.take_one({"cluster", "gpu", "sys"});
+  if (!c.mods.take("shared::cluster") || !c.mods.take("mbarrier::complete_tx::bytes")) {
+    c.fail("needs .shared::cluster.mbarrier::complete_tx::bytes");
+  }
+  if (reduce) {
+    const int op = c.mods.take_one({"add", "min", "max", "inc", "dec", "and", "or", "xor"});
+    if (op < 0) c.fail("missing operation of 'red.async'");
+    c.inst.m2 = uint8_t(op + 1);
+  }
+  const int vector = reduce ? -1 : c.mods.take_one({"v2", "v4"});
+  const size_t width = vector < 0 ? 1 : size_t(2) << vector;
+  const Type type = c.mods.type();
+  const int bits = ptx::type_bits(type);
+  if ((bits != 32 && bits != 64) || bits * int(width) > 128) c.fail("illegal type of an asynchronous store");
+  c.expect_operands(3);
+  c.inst.m3 = uint8_t(type);
+  c.inst.bytes = uint16_t(size_t(bits) / 8 * width);
+  Inst barrier;
+  barrier.space = Space::SharedCluster;
+  c.decoder.read_address(c.operand(2), barrier, c.source.line);
+  if (barrier.imm != 0 || barrier.wide_address) {
+    // The sum of base and offset goes to a register of its own.
+    Inst add = barrier;
+    add.line = c.source.line;
+    add.d = c.decoder.temporary(8);
+    add.fn = [](Warp& warp, const Inst& inst, LaneMask mask) {
+      for_lanes(mask, [&](int lane) { warp.at<uint64_t>(inst.d)[lane] = lane_address(warp, inst, lane); });
+    };
+    c.decoder.emit_before(add);
+    c.inst.b = add.d;
+    c.inst.m1 = 1;
+  } else {
+    c.inst.b = barrier.a;
+  }
+  c.inst.space = Space::SharedCluster;
+  c.decoder.read_address(c.operand(0), c.inst, c.source.line);
+  const auto parts = Decoder::elements(c.operand(1));
+  if (parts.size() != width) c.fail("the vector operand must have " + std::to_string(width) + " elements");
+  std::vector<Slot> slots;
+  for (const ptx::Operand* part : parts) slots.push_back(c.decoder.read_operand(*part, type, false, c.source.line));
+  c.decoder.set_list(c.inst, slots);
+  c.inst.fn = remote_store;
+}
+
+}  // namespace corrloom::sim::exec
