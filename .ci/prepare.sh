@@ -2,7 +2,7 @@
 # Sets: build (folder), jobs, python. Defines: install_packages, find_python, configure, build.
 
 build_packages=(cmake ninja-build g++ llvm-22-dev lld-22 libisl-dev libtbb-dev libcli11-dev nlohmann-json3-dev
-  libfmt-dev libpng-dev zlib1g-dev libzstd-dev libdlpack-dev)
+  libfmt-dev libpng-dev zlib1g-dev libzstd-dev libxxhash-dev libdlpack-dev)
 test_packages=(llvm-22-tools libgtest-dev libgmock-dev libmpfr-dev libgmp-dev python3 python3-numpy)
 
 build=${CORRLOOM_BUILD:-build}

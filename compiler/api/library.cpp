@@ -48,7 +48,8 @@ std::vector<std::string> names_of(const std::vector<AttributeInfo>& attributes) 
 
 }  // namespace
 
-LibraryState::LibraryState(frontend::Program program) : program_(std::move(program)) {
+LibraryState::LibraryState(frontend::Program program)
+    : program_(std::move(program)), cache_(driver::DiskCache::from_environment()) {
   install_host_loader();
 }
 

@@ -241,7 +241,7 @@ CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const s
     else
       values.erase(scalar_parameters_[k]->name);
   }
-  driver::CompileOptions options{.target = target, .bindings = std::move(values)};
+  driver::CompileOptions options{.target = target, .bindings = std::move(values), .cache = library_.cache()};
   if (!schedule.empty()) options.schedule = std::make_shared<const SourceFile>("the schedule", schedule);
 
   const auto run = [graph = lowered.graph, name = info_.name](const driver::CompileOptions& chosen) {

@@ -130,12 +130,15 @@ class LibraryState : public std::enable_shared_from_this<LibraryState> {
   explicit LibraryState(frontend::Program program);
 
   const frontend::Program& program() const { return program_; }
+  /// Where compiled code is kept between processes; null when nowhere.
+  const std::shared_ptr<const driver::DiskCache>& cache() const { return cache_; }
   /// The op of a name with given attributes (those left out have their defaults). One object for each set of values.
   /// Throws InputError.
   std::shared_ptr<OpCore> op(const std::string& name, const std::map<std::string, scalar::Value>& attributes);
 
  private:
   frontend::Program program_;
+  std::shared_ptr<const driver::DiskCache> cache_;
   std::mutex mutex_;
   std::map<std::string, std::vector<std::unique_ptr<OpCore>>> ops_;
 };

@@ -1,6 +1,7 @@
 #include "compiler/driver/compile.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <string>
 
@@ -234,6 +235,40 @@ std::optional<schedule::Schedule> scheduled(const tensor::Graph& graph, const Co
   return given;
 }
 
+/// What the code depends on. The texts of all levels are in it: each is what the one before becomes by passes of this
+/// build, so the later ones only help to say what differs, and catch what no text of an earlier level shows.
+CacheKey key_of(const Compiled& compiled, const kernel::Target& target, const CompiledProgram& program) {
+  std::string interface;
+  for (const kernel::Kernel& kernel : program.kernels) {
+    interface += kernel.name + " threads " + std::to_string(kernel.threads);
+    for (const kernel::Argument& argument : kernel.arguments)
+      interface += " " + std::to_string(static_cast<int>(argument.kind)) + "." + std::to_string(argument.index);
+    interface += "\n";
+  }
+  for (const kernel::Buffer& buffer : program.buffers)
+    interface += buffer.name + " " + std::to_string(buffer.storage_of) + "\n";
+  return {{{"op", program.op},
+           {"build", build_id()},
+           {"target", kernel::print(target)},
+           {"tensor IR", compiled.tensor_text},
+           {"schedule", compiled.schedule_text},
+           {"loop IR", compiled.loop_text},
+           {"interface", std::move(interface)}}};
+}
+
+/// The code as the cache keeps it: the lowest PTX version, a line's end, the bytes.
+std::string to_payload(const codegen::EmittedCode& code) {
+  return std::to_string(code.ptx_version) + "\n" + code.bytes;
+}
+std::optional<codegen::EmittedCode> from_payload(const std::string& payload) {
+  codegen::EmittedCode code;
+  const char* end = payload.data() + payload.size();
+  const auto [next, error] = std::from_chars(payload.data(), end, code.ptx_version);
+  if (error != std::errc{} || next == end || *next != '\n') return std::nullopt;
+  code.bytes.assign(next + 1, end);
+  return code;
+}
+
 /// Calls `run` and notes how long it took.
 template <class Run>
 auto timed(Compiled& compiled, const std::string& name, const Run& run) {
@@ -284,11 +319,23 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
 
   std::optional<CompiledProgram> program = ProgramBuilder(graph, kernels, options.target).run(diagnostics);
   if (!program) return std::nullopt;
-  const codegen::EmitOptions emit_options{options.keep_llvm, options.keep_assembly};
-  std::optional<codegen::EmittedCode> code = timed(out, "emit", [&] {
-    return codegen::emit(ProgramBuilder::sources(functions, *program), options.target, emit_options, diagnostics);
-  });
-  if (!code) return std::nullopt;
+  out.cache_key = key_of(out, options.target, *program);
+  const bool wants_texts = options.keep_llvm || options.keep_assembly;
+  const DiskCache* cache = wants_texts || build_id().empty() ? nullptr : options.cache.get();
+  std::optional<codegen::EmittedCode> code;
+  if (cache != nullptr) {
+    const std::optional<std::string> payload = timed(out, "cache", [&] { return cache->find(out.cache_key); });
+    if (payload) code = from_payload(*payload);
+    out.from_cache = code.has_value();
+  }
+  if (!code) {
+    const codegen::EmitOptions emit_options{options.keep_llvm, options.keep_assembly};
+    code = timed(out, "emit", [&] {
+      return codegen::emit(ProgramBuilder::sources(functions, *program), options.target, emit_options, diagnostics);
+    });
+    if (!code) return std::nullopt;
+    if (cache != nullptr) cache->store(out.cache_key, to_payload(*code));
+  }
   program->code = std::move(code->bytes);
   program->ptx_version = code->ptx_version;
   out.llvm_text = std::move(code->llvm_ir);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/driver/disk_cache.h"
 #include "compiler/passes/pipeline.h"
 #include "ir/base/diagnostics.h"
 #include "ir/kernel/kernel.h"
@@ -21,6 +22,7 @@ struct CompileOptions {
   SourceRef schedule;                             ///< a schedule's text to use instead of the chosen one; may be null
   bool keep_llvm = false;                         ///< also give the LLVM IR
   bool keep_assembly = false;                     ///< also give the host's assembly
+  std::shared_ptr<const DiskCache> cache = {};  ///< where compiled code is kept; may be null. Not asked for the texts.
   passes::Observer observer = {};
 };
 
@@ -29,6 +31,8 @@ struct Compiled {
   std::shared_ptr<const kernel::CompiledProgram> program;
   std::string tensor_text, schedule_text, loop_text, llvm_text, assembly_text;
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> times;  ///< of each step, in order
+  CacheKey cache_key;                                                   ///< what the code depends on
+  bool from_cache = false;                                              ///< the code was compiled earlier
 };
 
 /// From a graph to a program for one target: tensor passes, schedule, loops, code. Nothing when the user's program or

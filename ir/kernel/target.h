@@ -35,6 +35,9 @@ struct Target {
 /// A PTX target by its architecture's name, `sm_75` to `sm_121a`; nothing when LLVM or the project does not know it.
 std::optional<Target> ptx_target(std::string_view arch);
 
+/// Every field, one a line: `name = value`. Targets are equal exactly when their texts are.
+std::string print(const Target& target);
+
 /// The PTX architectures that `ptx_target` knows, for messages.
 std::string known_ptx_targets();
 

@@ -20,7 +20,7 @@ op flipped(Image: u8[H, W]) -> Y: u8[H, W] { Y[i, j] = Image[H - 1 - i, j] }
 op four() -> Y: i64 { Y = 4 }
 """
 ONE = "op twice(X: f32[N]) -> Y: f32[N] { Y[i] = X[i] + X[i] }\n"
-COMMANDS = ["run", "bench", "emit", "check", "fmt", "devices"]
+COMMANDS = ["run", "bench", "emit", "check", "fmt", "devices", "cache"]
 
 
 def png(width, height, pixels):
@@ -46,7 +46,7 @@ class Help(CorrloomTest):
         text = self.done("--help").stdout
         for command in COMMANDS:
             self.assertIn(f"\n  {command} ", text)
-        for missing in ["explain", "grad", "cache"]:
+        for missing in ["explain", "grad"]:
             self.assertNotIn(f"\n  {missing} ", text)
 
     def test_of_each_command_has_examples(self):
@@ -368,6 +368,36 @@ class Fmt(CorrloomTest):
 class Devices(CorrloomTest):
     def test_lists_the_host(self):
         self.assertRegex(self.done("devices").stdout, r"^cpu .*\(host\)\n")
+
+
+class Cache(CorrloomTest):
+    def cached(self, *arguments):
+        return self.done(*arguments, environment={"CORRLOOM_CACHE_DIR": str(self.folder / "cache")}).stdout
+
+    def test_keeps_code_between_processes(self):
+        self.write("one.loom", ONE)
+        self.assertRegex(self.cached("cache", "list"), r"^0 entries")
+        first = self.cached("run", "one.loom", "X=arange[3]")
+        entry = next((self.folder / "cache").iterdir())
+        self.assertRegex(self.cached("cache", "list"), r"^twice +host .*\n1 entry")
+        self.assertEqual(self.cached("run", "one.loom", "X=arange[3]"), first)
+        self.assertEqual(self.cached("cache", "why", "one.loom", "X=f32[3]"), "kept: this code was taken from the cache\n")
+        entry.write_bytes(entry.read_bytes()[:-1])
+        self.assertEqual(self.cached("run", "one.loom", "X=arange[3]"), first)
+        self.assertEqual(self.cached("cache", "clear").split(" in ")[0], "deleted 1 file")
+        self.assertEqual(self.cached("cache", "why", "one.loom", "X=f32[3]"), "not kept: the cache was empty\n")
+
+    def test_says_what_differs(self):
+        self.write("one.loom", ONE)
+        self.cached("run", "one.loom", "X=arange[3]")
+        self.assertRegex(self.cached("cache", "why", "one.loom", "X=f32[4]"), r"(?s)\(twice, host\) differs in:\n  tensor IR\n    kept: .*f32\[3\].*\n    wanted: .*f32\[4\]")
+        self.assertIn("  target\n", self.cached("cache", "why", "one.loom", "X=f32[3]", "--target", "sm_80"))
+
+    def test_off_keeps_nothing(self):
+        self.write("one.loom", ONE)
+        self.done("run", "one.loom", "X=arange[3]", environment={"HOME": str(self.folder), "CORRLOOM_CACHE_DIR": "off"})
+        self.assertEqual([path.name for path in self.folder.iterdir() if path.is_dir()], [])
+        self.assertRegex(self.done("cache", "list", environment={"CORRLOOM_CACHE_DIR": "off"}).stdout, "^no code is kept")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def files(*suffixes, below=None):
         folder = ROOT / top
         found += [path for path in folder.rglob("*") if path.is_file() and not is_built(path) and (not suffixes or path.suffix in suffixes)]
     if below is None:
-        found += [path for path in ROOT.iterdir() if path.is_file() and (not suffixes or path.suffix in suffixes)]
+        found += [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git" and (not suffixes or path.suffix in suffixes)]
     return sorted(found)
 
 

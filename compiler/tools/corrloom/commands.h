@@ -19,5 +19,11 @@ ExitCode check_command(const Options& options);
 ExitCode fmt_command(const Options& options);
 /// Lists the devices.
 ExitCode devices_command(const Options& options);
+/// Lists the code that is kept on disk.
+ExitCode cache_list_command(const Options& options);
+/// Deletes it.
+ExitCode cache_clear_command(const Options& options);
+/// Says whether an op's code is kept, and which part of its key differs from the nearest entry if not.
+ExitCode cache_why_command(const Options& options);
 
 }  // namespace corrloom::tools

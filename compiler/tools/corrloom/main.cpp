@@ -20,6 +20,12 @@ ExitCode run(int argc, char** argv) {
       return fmt_command(*options);
     case Command::Devices:
       return devices_command(*options);
+    case Command::CacheList:
+      return cache_list_command(*options);
+    case Command::CacheClear:
+      return cache_clear_command(*options);
+    case Command::CacheWhy:
+      return cache_why_command(*options);
   }
   return ExitCode::InternalError;
 }

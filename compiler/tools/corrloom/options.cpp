@@ -156,7 +156,34 @@ Example:
 )");
 }
 
+void add_cache(CLI::App& app, Options& options) {
+  CLI::App* command = app.add_subcommand("cache", "Look at the compiled code that is kept on disk");
+  command->require_subcommand(1);
+  command->add_subcommand("list", "List what is kept, newest first");
+  command->add_subcommand("clear", "Delete everything that is kept");
+  CLI::App* why = command->add_subcommand("why", "Say whether the code of an op is kept, and what differs if not");
+  add_program(*why, options);
+  add_settings(*why, options, "NAME=TYPE");
+  why->add_option("--target", options.target, "host, or a PTX architecture (default: host)")->type_name("host|sm_XX");
+  add_attributes(*why, options);
+  add_schedule(*why, options);
+  command->footer(R"(
+Code is kept in $CORRLOOM_CACHE_DIR, else in `corrloom` below $XDG_CACHE_HOME or ~/.cache; CORRLOOM_CACHE_DIR=off keeps none.
+An entry is used only when everything that the code depends on is the same. `why` compiles the op, which also keeps it.
+
+Examples:
+  corrloom cache list
+  corrloom cache why conv.loom:corr2d X=f32[5,7] K=f32[2,3]
+)");
+}
+
 std::optional<Command> chosen(const CLI::App& app) {
+  if (app.got_subcommand("cache")) {
+    const CLI::App& cache = *app.get_subcommand("cache");
+    return cache.got_subcommand("list")    ? Command::CacheList
+           : cache.got_subcommand("clear") ? Command::CacheClear
+                                           : Command::CacheWhy;
+  }
   const std::pair<const char*, Command> commands[] = {{"run", Command::Run},   {"bench", Command::Bench},
                                                       {"emit", Command::Emit}, {"check", Command::Check},
                                                       {"fmt", Command::Fmt},   {"devices", Command::Devices}};
@@ -198,6 +225,7 @@ std::optional<Options> parse_command_line(int argc, char** argv) {
   add_check(app, options);
   add_fmt(app, options);
   add_devices(app);
+  add_cache(app, options);
   app.footer(std::string(kExitCodes) + R"(
 Examples:
   corrloom run conv.loom:corr2d X=arange[5,7] K=ones[2,3]

@@ -6,7 +6,7 @@
 
 namespace corrloom::tools {
 
-enum class Command { Run, Bench, Emit, Check, Fmt, Devices };
+enum class Command { Run, Bench, Emit, Check, Fmt, Devices, CacheList, CacheClear, CacheWhy };
 
 /// A command line as written; nothing is looked up yet.
 struct Options {
@@ -20,7 +20,7 @@ struct Options {
   int repeat = 0;   ///< 0: until the median is stable (bench)
   bool json = false;
   std::string stage;                          ///< (emit)
-  std::string target;                         ///< (emit); empty: what suits the stage
+  std::string target;                         ///< (emit, cache why); empty: what suits the stage, or the host
   std::string output;                         ///< path (emit); empty: standard output
   std::string schedule;                       ///< path of a schedule's text; empty: the chosen one
   bool in_place = false, only_check = false;  ///< (fmt)

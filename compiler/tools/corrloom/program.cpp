@@ -37,6 +37,19 @@ Argument make_argument(const ParameterInfo& parameter, const io::ValueSpec& valu
   }
 }
 
+/// Throws InputError for an extent that is left open.
+TensorType closed_type(const ParameterInfo& parameter, const io::TypeSpec& spec) {
+  TensorType type{spec.dtype, {}};
+  for (std::size_t axis = 0; axis < spec.extents.size(); ++axis) {
+    if (!spec.extents[axis]) {
+      throw InputError(parameter.name + ": dimension " + std::to_string(axis) +
+                       " is `?`; ops are compiled for known extents, so wanted a number");
+    }
+    type.shape.push_back(*spec.extents[axis]);
+  }
+  return type;
+}
+
 }  // namespace
 
 ProgramName split_program(const std::string& text) {
@@ -119,6 +132,31 @@ std::string read_schedule(const Options& options) {
   if (options.schedule.empty()) return {};
   const std::vector<unsigned char> bytes = io::InputFile(options.schedule).read_all(kMaxScheduleBytes);
   return {bytes.begin(), bytes.end()};
+}
+
+std::vector<TypeArgument> make_types(const OpInfo& info, const Options& options) {
+  const auto texts = match_parameters(info, split_settings(options.settings, "NAME=TYPE"), "NAME=TYPE", false);
+  std::vector<TypeArgument> types;
+  std::string open;
+  bool gives_scalars = false;
+  for (std::size_t k = 0; k < texts.size(); ++k) {
+    const ParameterInfo& parameter = info.parameters[k];
+    if (parameter.is_tensor) {
+      types.emplace_back(closed_type(parameter, io::parse_type(*texts[k])));
+    } else if (texts[k]) {
+      gives_scalars = true;
+      types.emplace_back(io::make_scalar(io::parse_value(*texts[k]), parameter.dtype));
+    } else if (parameter.default_value) {
+      types.emplace_back(*parameter.default_value);
+    } else {
+      open += (open.empty() ? "" : ", ") + parameter.name;
+    }
+  }
+  if (gives_scalars && !open.empty())
+    throw io::UsageError("op `" + info.name + "`: give " + open + " too, or no scalar at all");
+  if (open.empty()) return types;
+  std::erase_if(types, [](const TypeArgument& type) { return !type.is_tensor(); });
+  return types;
 }
 
 }  // namespace corrloom::tools

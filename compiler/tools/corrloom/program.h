@@ -35,6 +35,10 @@ std::vector<std::optional<std::string>> match_parameters(
 /// The arguments of a call, on the device. Throws UsageError, InputError, RuntimeError.
 std::vector<Argument> make_arguments(const OpInfo& info, const Options& options, Device device);
 
+/// The types to compile for, with the scalars that are given in their places. Throws UsageError for some scalars given
+/// and others not, InputError for an extent that is left open.
+std::vector<TypeArgument> make_types(const OpInfo& info, const Options& options);
+
 /// The text of the file of `--schedule`, or an empty one. Throws RuntimeError.
 std::string read_schedule(const Options& options);
 
