@@ -20,6 +20,7 @@
 #include "ir/scalar/value.h"
 #include "runtime/device.h"
 #include "runtime/io/file.h"
+#include "runtime/parameter_set.h"
 #include "runtime/random.h"
 #include "runtime/tensor.h"
 
@@ -37,6 +38,7 @@ namespace api {
 class LibraryState;
 class OpCore;
 struct CompiledState;
+struct ModuleState;
 }  // namespace api
 
 /// The version of the library, `0.1.0`.
@@ -129,6 +131,8 @@ struct ParameterInfo {
   DType dtype = DType::F32;
   std::vector<std::string> dims;
   std::optional<scalar::Value> default_value;  ///< of a scalar
+  bool is_owned = false;                       ///< a `param`, which a module owns
+  std::optional<scalar::Value> initial_value;  ///< of a `param`: what its elements start from
 
   /// `X: f32[H, W]`
   CORRLOOM_API std::string to_string() const;
@@ -271,6 +275,8 @@ class CORRLOOM_API Op {
   std::optional<Device> device_;
 };
 
+class Module;
+
 /// Gives the text that an import names, or nothing to let the file system answer. `path` is `std` or a path resolved
 /// against the importing file.
 using ImportReader = std::function<std::optional<std::string>(const std::string& path)>;
@@ -287,11 +293,69 @@ class CORRLOOM_API Library {
   Op operator[](const std::string& name) const;
   /// The file's own ops, in its order.
   std::vector<std::string> op_names() const;
+  /// The op of that name with tensors for its `param` inputs, which have no values yet. `sizes` gives attributes, and
+  /// dimensions of those inputs: `{{"I", 784}, {"O", 10}}`. Throws InputError for a name that is neither.
+  Module module(const std::string& name, const Attributes& sizes = {}) const;
 
  private:
   explicit Library(std::shared_ptr<api::LibraryState> state) : state_(std::move(state)) {}
 
   std::shared_ptr<api::LibraryState> state_;
+};
+
+/// An op together with the tensors for its `param` inputs, or several modules one after the other. A handle: copies
+/// name the same module. Calls are safe from any number of threads at once while nobody changes the parameters.
+class CORRLOOM_API Module {
+ public:
+  using Named = std::vector<std::pair<std::string, Module>>;
+
+  /// The modules one after the other: each takes what the one before gives. Their parameters are called `NAME.W`.
+  /// Throws InputError when there is none or two have one name.
+  static Module sequential(const Named& modules);
+  /// The same, called `0`, `1`, ...
+  static Module sequential(const std::vector<Module>& modules);
+
+  /// Names in the order of the declaration, with their tensors; undefined ones have no value yet.
+  std::vector<std::pair<std::string, Tensor>> parameters() const;
+  /// Throws InputError when there is no parameter of that name.
+  Tensor parameter(const std::string& name) const;
+  /// Gives a parameter a tensor, which is shared: two names with one tensor are tied and stay so. Throws InputError
+  /// when its type is not the declared one.
+  void set_parameter(const std::string& name, const Tensor& value) const;
+
+  /// Gives every parameter a value, the same bits on every device. Those that `how` does not name start from what the
+  /// op declares (`param b: f32[O] = 0`), else with `Init::kaiming_uniform` at rank 2 and more and with zeros below.
+  /// Tied parameters get one value. Throws InputError when a size is open: give it to `Library::module`.
+  void init(std::uint64_t seed, const std::map<std::string, Init>& how = {}, Device device = cpu()) const;
+  /// Moves every parameter, or none: then RuntimeError names the one that could not be moved.
+  const Module& to(Device device) const;
+  /// Where the parameters are. Throws InputError, which lists them, when they are on several devices.
+  Device device() const;
+  /// Every parameter, in a `.safetensors` or `.npz` file.
+  void save(const std::string& path) const;
+  /// All parameters or, with an InputError that lists everything that does not suit, none. `names` says how parameters
+  /// are called in the file where that differs: `{{"W", "0.weight"}}`.
+  void load(const std::string& path, const std::map<std::string, std::string>& names = {}) const;
+
+  /// The op's only result for its remaining inputs, which must be on the module's device.
+  template <class... Arguments>
+  Tensor operator()(const Arguments&... arguments) const {
+    const std::array<Argument, sizeof...(Arguments)> all{Argument(arguments)...};
+    return call_for_one(all);
+  }
+  std::vector<Tensor> call(std::span<const Argument> arguments) const;
+
+  /// `mlp` and one line a parameter.
+  std::string to_string() const;
+
+  /// For the project's own tools.
+  const std::shared_ptr<api::ModuleState>& state() const { return state_; }
+  explicit Module(std::shared_ptr<api::ModuleState> state) : state_(std::move(state)) {}
+
+ private:
+  Tensor call_for_one(std::span<const Argument> arguments) const;
+
+  std::shared_ptr<api::ModuleState> state_;
 };
 
 }  // namespace corrloom

@@ -37,7 +37,8 @@ OpInfo info_of(const frontend::OpSignature& signature) {
     info.attributes.push_back({attribute.name, attribute.dtype, attribute.default_value});
   for (const auto& parameter : signature.parameters) {
     info.parameters.push_back(
-        {parameter.name, parameter.is_tensor, parameter.dtype, parameter.dims, parameter.default_value});
+        {parameter.name, parameter.is_tensor, parameter.dtype, parameter.dims, parameter.default_value,
+         parameter.is_owned, parameter.initial_value});
   }
   for (const auto& result : signature.results)
     info.results.push_back({result.name, result.dtype, result.dims, result.storage_of});

@@ -35,6 +35,7 @@ struct ParameterSignature {
   bool is_owned = false;                       ///< a `param`, which a module owns
   std::optional<scalar::Value> default_value;  ///< of a scalar
   Span span;
+  std::optional<scalar::Value> initial_value = {};  ///< of a `param`: what its elements start from, `= 0`
 };
 
 struct ResultSignature {

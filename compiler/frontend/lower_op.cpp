@@ -232,13 +232,11 @@ bool OpLowering::declare_entry_arguments() {
   for (const ast::Parameter& parameter : op_.parameters) {
     const DType dtype = parse_dtype(parameter.type.name.text).value();
     Binding binding{PoisonedName{}, "the argument"};
+    is_sound = has_suitable_default(parameter, dtype) && is_sound;
     if (parameter.type.dims.empty()) {
       const SymbolId symbol =
           context_.graph.new_symbol({parameter.name.text, dtype, tensor::Symbol::Kind::Scalar, parameter.span});
       binding.kind = ScalarName{scalar::symbol(symbol, dtype)};
-      if (parameter.default_value &&
-          !value_of(*parameter.default_value, false, dtype, parameter.default_value->span, context_.diagnostics))
-        is_sound = false;
     } else if (auto extents = lower_dims(parameter.type, false, parameter.name.text)) {
       tensor::Op input{parameter.name.text, dtype, std::move(*extents), tensor::Input{parameter.is_owned},
                        parameter.span};
@@ -254,6 +252,19 @@ bool OpLowering::declare_entry_arguments() {
   is_sound = declare_results() && is_sound;
   for (auto& [parameter, binding] : arguments) is_sound = bind_name(parameter->name, std::move(binding)) && is_sound;
   return is_sound;
+}
+
+bool OpLowering::has_suitable_default(const ast::Parameter& parameter, DType dtype) {
+  if (!parameter.default_value) return true;
+  if (!parameter.type.dims.empty() && !parameter.is_owned) {
+    context_.diagnostics
+        .report(Code::E0211, parameter.default_value->span,
+                "the tensor " + quoted(parameter.name.text) + " cannot have a default", "a single number")
+        .help("scalars have defaults; of a `param`, which a module owns, it is what every element starts from");
+    return false;
+  }
+  return value_of(*parameter.default_value, false, dtype, parameter.default_value->span, context_.diagnostics)
+      .has_value();
 }
 
 bool OpLowering::bind_call_arguments(const std::vector<CallArgument>& arguments, const Span& call) {

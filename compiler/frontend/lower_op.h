@@ -53,6 +53,7 @@ class OpLowering {
   std::optional<Binding> default_of(const ast::Attribute& attribute);
   const std::string* bare_dimension(const ast::Dim& dim) const;
   bool declare_entry_arguments();
+  bool has_suitable_default(const ast::Parameter& parameter, DType dtype);
   bool bind_call_arguments(const std::vector<CallArgument>& arguments, const Span& call);
   std::optional<std::vector<Expr>> lower_dims(const ast::Type& type, bool is_result, const std::string& name);
   Expr lower_dim(const ast::Expr& expr, const std::string& title, bool is_result);

@@ -102,7 +102,10 @@ std::optional<Binding> OpLowering::call_attribute(const ast::NamedArgument& give
 std::optional<std::vector<CallArgument>> OpLowering::call_arguments(const ast::Call& call, const ast::Op& callee,
                                                                     const std::string& name) {
   std::size_t least = callee.parameters.size();
-  while (least > 0 && callee.parameters[least - 1].default_value) --least;
+  const auto may_be_left_out = [](const ast::Parameter& parameter) {
+    return parameter.default_value.has_value() && parameter.type.dims.empty();
+  };
+  while (least > 0 && may_be_left_out(callee.parameters[least - 1])) --least;
   if (!has_arguments(call, least, callee.parameters.size())) return {};
   std::vector<CallArgument> arguments;
   bool is_sound = true;

@@ -78,7 +78,7 @@ OpSignature signature_of(const Library& library, const Module& module, const ast
                            parameter.span};
     Diagnostics unused;
     if (parameter.default_value)
-      one.default_value = value_of(*parameter.default_value, false, dtype, parameter.default_value->span, unused);
+      (one.is_tensor ? one.initial_value : one.default_value) = value_of(*parameter.default_value, false, dtype, parameter.default_value->span, unused);
     signature.parameters.push_back(std::move(one));
   }
   for (const ast::Result& result : op.results) {
