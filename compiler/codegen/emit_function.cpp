@@ -170,8 +170,12 @@ class FunctionEmitter {
     Value* source = body_.value(shuffle.source);
     if (!source->getType()->isVectorTy()) return in_lanes(source, static_cast<int>(shuffle.lanes.size()));
     if (shuffle.lanes.size() == 1) {
-      return builder_.CreateExtractElement(source, static_cast<std::uint64_t>(shuffle.lanes[0]));
+      const auto lanes = static_cast<int>(function_.type(shuffle.source).lanes);
+      const int lane = shuffle.lanes[0];
+      if (lane >= lanes) source = body_.value(shuffle.other);
+      return builder_.CreateExtractElement(source, static_cast<std::uint64_t>(lane % lanes));
     }
+    if (shuffle.other) return builder_.CreateShuffleVector(source, body_.value(shuffle.other), shuffle.lanes);
     return builder_.CreateShuffleVector(source, shuffle.lanes);
   }
 

@@ -82,7 +82,7 @@ class Flattening {
         },
         [&](const loop::Splat& k) { bind(instr.results[0], builder_.splat(now(k.scalar), lanes(instr))); },
         [&](const loop::Ramp& k) { bind(instr.results[0], builder_.ramp(now(k.base), k.stride, lanes(instr))); },
-        [&](const loop::Shuffle& k) { bind(instr.results[0], builder_.shuffle(now(k.source), k.lanes)); },
+        [&](const loop::Shuffle& k) { bind(instr.results[0], builder_.shuffle(now(k.source), k.lanes, now(k.other))); },
         [&](const loop::Load& k) {
           const ValueId loaded = builder_.load(k.buffer, {offset(k.buffer, k.index)}, now(k.mask));
           bind(instr.results[0], builder_.splat(loaded, lanes(instr)));

@@ -125,11 +125,12 @@ ValueId FunctionBuilder::ramp(ValueId base, std::int64_t stride, int lanes) {
   return id;
 }
 
-ValueId FunctionBuilder::shuffle(ValueId source, std::vector<int> lanes) {
+ValueId FunctionBuilder::shuffle(ValueId source, std::vector<int> lanes, ValueId other) {
   const Type narrow{type(source).dtype, static_cast<int>(lanes.size())};
-  std::vector<std::int64_t> key = key_of(kShuffle, narrow, std::span(&source, 1));
+  const ValueId ids[] = {source, other};
+  std::vector<std::int64_t> key = key_of(kShuffle, narrow, ids);
   key.insert(key.end(), lanes.begin(), lanes.end());
-  return emit_pure(std::move(key), narrow, loop::Shuffle{source, std::move(lanes)});
+  return emit_pure(std::move(key), narrow, loop::Shuffle{source, std::move(lanes), other});
 }
 
 /// Index arithmetic in which some operand is a ramp and the result is one, or an invalid id.

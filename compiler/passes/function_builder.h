@@ -34,7 +34,8 @@ class FunctionBuilder {
   /// `value` in `lanes` lanes; itself when it has them already.
   loop::ValueId splat(loop::ValueId value, int lanes);
   loop::ValueId ramp(loop::ValueId base, std::int64_t stride, int lanes);
-  loop::ValueId shuffle(loop::ValueId source, std::vector<int> lanes);
+  /// Lanes of the source, or of the source and `other` one behind the other.
+  loop::ValueId shuffle(loop::ValueId source, std::vector<int> lanes, loop::ValueId other = {});
   /// The lanes follow from the widest index or mask. Loads from a buffer that the function does not write are pure, but
   /// stay inside conditions and inside loops that may not run.
   loop::ValueId load(loop::BufferId buffer, std::vector<loop::ValueId> index, loop::ValueId mask = {});

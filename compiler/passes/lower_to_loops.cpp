@@ -1,11 +1,13 @@
 #include "compiler/passes/lower_to_loops.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 
 #include "compiler/passes/evaluate_tile.h"
 #include "compiler/passes/function_builder.h"
+#include "compiler/passes/tile_shuffles.h"
 #include "ir/base/errors.h"
 
 namespace corrloom::passes {
@@ -34,9 +36,13 @@ struct Tile {
 struct PointAxis {
   ValueId value;
   ValueId mask;
+  int lanes = 1;  ///< how many exist
 };
 using Point = std::map<AxisId, PointAxis>;
 using Tiles = std::map<AxisId, Tile>;
+
+/// Fewest rows of a tile for which a store that is contiguous along them goes through a transpose.
+constexpr std::size_t kTransposedRows = 4;
 
 /// Builds the loops of one compute.
 class Lowering {
@@ -57,21 +63,41 @@ class Lowering {
   void thread_loops(std::size_t begin, std::size_t end, Tiles tiles);
   void guard_threads(std::size_t level, std::size_t end, Tiles tiles);
   void serial_loops(std::size_t level, Tiles tiles);
+  bool walked_again(std::size_t level) const;
+  void outer_serial_loop(std::size_t level, const Tiles& tiles);
   void settle_sizes(std::size_t level, Tiles tiles);
   void register_tile(std::size_t level, const Tiles& tiles);
   std::vector<Point> points(std::size_t level, const Tiles& tiles);
   void add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out);
 
+  /// What one point of the tile becomes.
+  struct Result {
+    Point point;
+    ValueId value;
+  };
+  void store(const std::vector<Result>& results);
+  void store_one(const Result& result);
+  void store_transposed(const std::vector<const Result*>& part, AxisId vector, int lanes);
+
   using Accumulators = std::vector<std::vector<ValueId>>;  ///< by point, then accumulator
   Accumulators reduce(std::size_t level, std::vector<Point>& tile_points, Accumulators accumulators);
   Accumulators reduce_loop(const Level& level, std::vector<Point>& tile_points, Accumulators accumulators,
                            std::size_t next);
+  /// The elements [base, base + count) of a reduction axis.
+  struct Part {
+    ValueId base, count;
+  };
+  Part part_of(AxisId axis, const Point& point);
+  Accumulators reduce_parts(const Level& level, std::vector<Point>& tile_points, Accumulators accumulators,
+                            std::size_t next);
   bool rows_fill_lanes() const;
   Accumulators reduce_lanes(std::size_t first, std::vector<Point>& tile_points, Accumulators accumulators);
   static std::vector<ValueId> flatten(const Accumulators& accumulators);
   Accumulators unflatten(std::span<const ValueId> flat) const;
   Accumulators step(std::vector<Point>& tile_points, const Accumulators& accumulators);
-  std::vector<ValueId> merge_lanes(const Point& point, std::vector<ValueId> accumulators);
+  void merge_lanes(std::vector<Point>& points, Accumulators& accumulators);
+  std::vector<ValueId> merged(std::vector<std::vector<ValueId>> run, const Point& point);
+  std::vector<std::vector<std::size_t>> runs_of(const std::vector<Point>& points) const;
   Accumulators initial(const std::vector<Point>& tile_points);
 
   ValueId evaluate(const Expr& expr, const Point& point, const std::vector<ValueId>& accumulators,
@@ -89,6 +115,7 @@ class Lowering {
   FunctionBuilder builder_;
   std::map<TensorId, BufferId> buffers_;
   std::vector<TensorId> order_;
+  std::map<AxisId, Part> parts_;  ///< of reduction axes that are cut
   BufferId result_;
 };
 
@@ -264,6 +291,8 @@ void Lowering::serial_loops(std::size_t level, Tiles tiles) {
     return settle_sizes(level, std::move(tiles));
   const Level& here = levels_[level];
   const Tile tile = tiles[here.axis];
+  if (tile.size && *tile.size <= here.step) return serial_loops(level + 1, std::move(tiles));
+  if (walked_again(level) && !(tile.size && *tile.size % here.step == 0)) return outer_serial_loop(level, tiles);
   const auto run = [&](ValueId base, std::int64_t size) {
     Tiles inner = tiles;
     inner[here.axis] = {base, builder_.index(size), size};
@@ -287,6 +316,35 @@ void Lowering::serial_loops(std::size_t level, Tiles tiles) {
         return std::vector<ValueId>{};
       },
       [] { return std::vector<ValueId>{}; });
+}
+
+/// Whether a serial loop further in walks the tile of this one.
+bool Lowering::walked_again(std::size_t level) const {
+  return std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(level) + 1, levels_.end(), [&](const Level& inner) {
+    return inner.axis == levels_[level].axis && inner.bind == Bind::Serial;
+  });
+}
+
+/// One body for whole tiles and for the last one, whose size the loops further in find out: bodies do not multiply.
+void Lowering::outer_serial_loop(std::size_t level, const Tiles& tiles) {
+  const Level& here = levels_[level];
+  const Tile& tile = tiles.at(here.axis);
+  const ValueId step = builder_.index(here.step);
+  const ValueId trips =
+      builder_.apply(Opcode::FloorDiv, {builder_.add(tile.count, builder_.index(here.step - 1)), step});
+  builder_.for_loop(
+      graph_.axis_names[static_cast<std::size_t>(here.axis.index)], trips, Binding::Serial, {},
+      [&](ValueId number, std::span<const ValueId>) {
+        const ValueId offset = builder_.mul(number, here.step);
+        Tiles inner = tiles;
+        Tile& part = inner[here.axis];
+        part.base = builder_.add(tile.base, offset);
+        part.count = builder_.apply(Opcode::Min, {step, builder_.apply(Opcode::Sub, {tile.count, offset})});
+        part.size = std::nullopt;
+        part.full = here.step;
+        serial_loops(level + 1, std::move(inner));
+        return std::vector<ValueId>{};
+      });
 }
 
 /// A register tile has a size that is known: a body each for whole blocks and for the last one along an axis.
@@ -327,7 +385,8 @@ void Lowering::add_points(std::size_t level, const Tiles& tiles, Point point, st
       const ValueId lane = builder_.ramp(builder_.index(0), 1, lanes);
       mask = builder_.apply(Opcode::Lt, {lane, builder_.index(*tile.size)});
     }
-    point[here.axis] = {builder_.ramp(tile.base, 1, lanes), mask};
+    const int present = static_cast<int>(std::min<std::int64_t>(*tile.size, lanes));
+    point[here.axis] = {builder_.ramp(tile.base, 1, lanes), mask, present};
     return add_points(level + 1, tiles, std::move(point), out);
   }
   CORRLOOM_CHECK(here.bind == Bind::Unroll, "only unrolled and vector loops stand in the register tile");
@@ -362,17 +421,92 @@ void Lowering::register_tile(std::size_t level, const Tiles& tiles) {
   Accumulators accumulators(tile_points.size());
   if (compute_.reduction) {
     accumulators = reduce(level, tile_points, initial(tile_points));
-    if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes) {
-      for (std::size_t k = 0; k < tile_points.size(); ++k)
-        accumulators[k] = merge_lanes(tile_points[k], std::move(accumulators[k]));
-    }
+    if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes) merge_lanes(tile_points, accumulators);
   }
+  std::vector<Result> results;
   for (std::size_t k = 0; k < tile_points.size(); ++k) {
     const ValueId mask = mask_of(tile_points[k]);
-    const ValueId value = evaluate(compute_.body, tile_points[k], accumulators[k], {}, mask);
+    results.push_back({tile_points[k], evaluate(compute_.body, tile_points[k], accumulators[k], {}, mask)});
+  }
+  store(results);
+}
+
+/// Points that differ only along the last axis of the result, where they stand one behind the other.
+std::vector<std::vector<std::size_t>> Lowering::runs_of(const std::vector<Point>& points) const {
+  const AxisId last = compute_.axes.empty() ? AxisId{} : compute_.axes.back().id;
+  std::map<std::vector<ValueId>, std::vector<std::size_t>> runs;
+  std::vector<std::vector<ValueId>> order;
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    std::vector<ValueId> others;
+    for (const tensor::Axis& axis : compute_.axes) {
+      if (axis.id != last) others.push_back(points[k].at(axis.id).value);
+    }
+    if (!runs.contains(others)) order.push_back(others);
+    runs[std::move(others)].push_back(k);
+  }
+  std::vector<std::vector<std::size_t>> out;
+  for (const std::vector<ValueId>& others : order) out.push_back(std::move(runs[others]));
+  return out;
+}
+
+/// Vectors along an axis other than the last one are stored through a transpose where the tile has enough elements
+/// beside each other in the result.
+void Lowering::store(const std::vector<Result>& results) {
+  const tensor::Axis* vector = nullptr;
+  for (const Level& level : levels_) {
+    if (level.bind != Bind::Vector || level.reduction) continue;
+    for (const tensor::Axis& axis : compute_.axes) vector = axis.id == level.axis ? &axis : vector;
+  }
+  if (vector == nullptr || vector == &compute_.axes.back()) {
+    for (const Result& result : results) store_one(result);
+    return;
+  }
+  std::vector<Point> points;
+  for (const Result& result : results) points.push_back(result.point);
+  for (const std::vector<std::size_t>& run : runs_of(points)) {
+    if (run.size() < kTransposedRows) {
+      for (std::size_t k : run) store_one(results[k]);
+      continue;
+    }
+    const auto lanes = static_cast<std::size_t>(builder_.type(points[run.front()].at(vector->id).value).lanes);
+    for (std::size_t first = 0; first < run.size(); first += lanes) {
+      std::vector<const Result*> part;
+      for (std::size_t k = first; k < std::min(first + lanes, run.size()); ++k) part.push_back(&results[run[k]]);
+      store_transposed(part, vector->id, static_cast<int>(lanes));
+    }
+  }
+}
+
+void Lowering::store_one(const Result& result) {
+  std::vector<ValueId> index;
+  for (const tensor::Axis& axis : compute_.axes) index.push_back(result.point.at(axis.id).value);
+  builder_.store(result_, std::move(index), result.value, mask_of(result.point));
+}
+
+void Lowering::store_transposed(const std::vector<const Result*>& part, AxisId vector, int lanes) {
+  std::vector<ValueId> rows;
+  for (const Result* result : part) rows.push_back(builder_.splat(result->value, lanes));
+  rows.resize(static_cast<std::size_t>(lanes), rows.front());
+  const std::vector<ValueId> columns = transpose(builder_, std::move(rows));
+  const Point& first = part.front()->point;
+  const loop::Ramp* ramp = builder_.as_ramp(first.at(vector).value);
+  CORRLOOM_CHECK(ramp != nullptr && ramp->stride == 1, "a vector axis that is no ramp");
+  const ValueId base = ramp->base;
+  const AxisId last = compute_.axes.back().id;
+  ValueId mask;
+  if (part.size() < static_cast<std::size_t>(lanes)) {
+    const ValueId count = builder_.index(static_cast<std::int64_t>(part.size()));
+    mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), count});
+  }
+  for (int lane = 0; lane < first.at(vector).lanes; ++lane) {
     std::vector<ValueId> index;
-    for (const tensor::Axis& axis : compute_.axes) index.push_back(tile_points[k].at(axis.id).value);
-    builder_.store(result_, std::move(index), value, mask);
+    for (const tensor::Axis& axis : compute_.axes) {
+      const ValueId value = first.at(axis.id).value;
+      index.push_back(axis.id == vector ? builder_.add(base, builder_.index(lane))
+                      : axis.id == last ? builder_.ramp(value, 1, lanes)
+                                        : value);
+    }
+    builder_.store(result_, std::move(index), columns[static_cast<std::size_t>(lane)], mask);
   }
 }
 
@@ -426,11 +560,13 @@ Lowering::Accumulators Lowering::reduce(std::size_t level, std::vector<Point>& t
     return reduce_lanes(0, tile_points, std::move(accumulators));
   if (here.bind == Bind::Vector)
     return reduce_lanes(compute_.reduction->axes.size() - 1, tile_points, std::move(accumulators));
+  if (here.step > 1) return reduce_parts(here, tile_points, std::move(accumulators), level + 1);
   if (here.bind == Bind::Unroll) {
-    const std::optional<std::int64_t> trips = builder_.as_index(extent_of(here.axis, tile_points.front()));
+    const Part part = part_of(here.axis, tile_points.front());
+    const std::optional<std::int64_t> trips = builder_.as_index(part.count);
     CORRLOOM_CHECK(trips.has_value(), "an unrolled reduction loop has an extent that is not known");
     for (std::int64_t at = 0; at < *trips; ++at) {
-      for (Point& point : tile_points) point[here.axis] = {builder_.index(at), {}};
+      for (Point& point : tile_points) point[here.axis] = {builder_.add(part.base, builder_.index(at)), {}};
       accumulators = reduce(level + 1, tile_points, std::move(accumulators));
     }
     return accumulators;
@@ -438,36 +574,101 @@ Lowering::Accumulators Lowering::reduce(std::size_t level, std::vector<Point>& t
   return reduce_loop(here, tile_points, std::move(accumulators), level + 1);
 }
 
+/// What the loops so far leave of a reduction axis.
+Lowering::Part Lowering::part_of(AxisId axis, const Point& point) {
+  const auto found = parts_.find(axis);
+  return found != parts_.end() ? found->second : Part{builder_.index(0), extent_of(axis, point)};
+}
+
+/// Whole steps of a reduction axis, then what is left of it: the loops further in see a constant size.
+Lowering::Accumulators Lowering::reduce_parts(const Level& here, std::vector<Point>& tile_points,
+                                              Accumulators accumulators, std::size_t next) {
+  const Part whole = part_of(here.axis, tile_points.front());
+  const std::optional<std::int64_t> size = builder_.as_index(whole.count);
+  CORRLOOM_CHECK(size.has_value(), "a reduction axis is cut whose extent is not known");
+  const auto run = [&](ValueId base, std::int64_t count, Accumulators values) {
+    parts_[here.axis] = {base, builder_.index(count)};
+    return reduce(next, tile_points, std::move(values));
+  };
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(here.axis.index)];
+  const std::int64_t full = *size / here.step, rest = *size % here.step;
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    return flatten(run(builder_.add(whole.base, builder_.mul(number, here.step)), here.step, unflatten(values)));
+  };
+  accumulators = unflatten(builder_.for_loop(name, builder_.index(full), Binding::Serial, flatten(accumulators), body));
+  if (rest > 0)
+    accumulators = run(builder_.add(whole.base, builder_.index(full * here.step)), rest, std::move(accumulators));
+  parts_[here.axis] = whole;
+  return accumulators;
+}
+
 /// A loop that carries every accumulator of the tile.
 Lowering::Accumulators Lowering::reduce_loop(const Level& here, std::vector<Point>& tile_points,
                                              Accumulators accumulators, std::size_t next) {
-  const ValueId trips = extent_of(here.axis, tile_points.front());
+  const Part part = part_of(here.axis, tile_points.front());
+  const ValueId trips = part.count;
   CORRLOOM_CHECK(builder_.type(trips).lanes == 1, "the range of a reduction depends on the vector axis");
   const std::string& name = graph_.axis_names[static_cast<std::size_t>(here.axis.index)];
   const auto body = [&](ValueId number, std::span<const ValueId> values) {
-    for (Point& point : tile_points) point[here.axis] = {number, {}};
+    const ValueId at = builder_.add(part.base, number);
+    for (Point& point : tile_points) point[here.axis] = {at, {}};
     return flatten(reduce(next, tile_points, unflatten(values)));
   };
   return unflatten(builder_.for_loop(name, trips, Binding::Serial, flatten(accumulators), body));
 }
 
-/// The halving tree of Order::Lanes: lane l with lane l + n/2, until one is left.
-std::vector<ValueId> Lowering::merge_lanes(const Point& point, std::vector<ValueId> accumulators) {
-  for (int lanes = static_cast<int>(compute_.reduction->order.lanes); lanes > 1; lanes /= 2) {
-    const auto half = [&](int first) {
-      std::vector<int> picked;
-      for (int lane = first; lane < first + lanes / 2; ++lane) picked.push_back(lane);
-      std::vector<ValueId> out;
-      for (ValueId accumulator : accumulators) out.push_back(builder_.shuffle(accumulator, picked));
-      return out;
-    };
-    const std::vector<ValueId> lower = half(0), upper = half(lanes / 2);
-    for (std::size_t a = 0; a < accumulators.size(); ++a) {
-      const ValueId merged = evaluate(compute_.reduction->accumulators[a].merge, point, lower, upper, {});
-      accumulators[a] = builder_.splat(merged, lanes / 2);
+/// The halving tree of Order::Lanes at every point. Points beside each other in the result, in powers of two, share its
+/// operations and become one point whose last axis is a ramp.
+void Lowering::merge_lanes(std::vector<Point>& points, Accumulators& accumulators) {
+  const auto lanes = static_cast<std::size_t>(compute_.reduction->order.lanes);
+  std::vector<Point> merged_points;
+  Accumulators merged_values;
+  for (const std::vector<std::size_t>& run : runs_of(points)) {
+    for (std::size_t first = 0; first < run.size();) {
+      const std::size_t size = std::min(std::bit_floor(run.size() - first), lanes);
+      std::vector<std::vector<ValueId>> part;
+      for (std::size_t k = first; k < first + size; ++k) part.push_back(accumulators[run[k]]);
+      Point point = points[run[first]];
+      merged_values.push_back(merged(std::move(part), point));
+      if (size > 1) {
+        PointAxis& last = point.at(compute_.axes.back().id);
+        last = {builder_.ramp(last.value, 1, static_cast<int>(size)), {}, static_cast<int>(size)};
+      }
+      // The reduction is over: its axes, and the lanes that existed, are no part of the result.
+      for (const tensor::Axis& axis : compute_.reduction->axes) point.erase(axis.id);
+      merged_points.push_back(std::move(point));
+      first += size;
     }
   }
-  return accumulators;
+  points = std::move(merged_points);
+  accumulators = std::move(merged_values);
+}
+
+/// The finished accumulators of a run of points, each a vector with a lane a point.
+std::vector<ValueId> Lowering::merged(std::vector<std::vector<ValueId>> run, const Point& point) {
+  const std::size_t each = compute_.reduction->accumulators.size();
+  int segments = 1;
+  for (int width = static_cast<int>(compute_.reduction->order.lanes); width > 1; width /= 2) {
+    std::vector<std::vector<ValueId>> next;
+    for (std::size_t k = 0; k < run.size(); k += 2) {
+      const bool pair = k + 1 < run.size();
+      std::vector<ValueId> lower, upper;
+      for (std::size_t a = 0; a < each; ++a) {
+        const Halves halves = split_runs(builder_, run[k][a], pair ? run[k + 1][a] : ValueId{}, segments);
+        lower.push_back(halves.first);
+        upper.push_back(halves.second);
+      }
+      std::vector<ValueId> values;
+      for (std::size_t a = 0; a < each; ++a) {
+        const ValueId value = evaluate(compute_.reduction->accumulators[a].merge, point, lower, upper, {});
+        values.push_back(builder_.splat(value, builder_.type(lower[a]).lanes));
+      }
+      next.push_back(std::move(values));
+    }
+    if (run.size() > 1) segments *= 2;
+    run = std::move(next);
+  }
+  return run.front();
 }
 
 /// Whether lanes can follow the last axis alone: then element numbers and its indices agree modulo the lanes.

@@ -41,6 +41,14 @@ bool is_window_in(const Read& read, AxisId axis, const std::vector<Axis>& result
   });
 }
 
+/// True when the last subscript of the read is a sum of the axis and an axis of the result.
+bool is_innermost_window_in(const Read& read, AxisId axis, const std::vector<Axis>& result_axes) {
+  if (read.index.empty()) return false;
+  Read last = read;
+  last.index = {read.index.back()};
+  return is_window_in(last, axis, result_axes);
+}
+
 /// True when a step of the axis is a step of one element in memory.
 bool runs_along_memory(const Read& read, AxisId axis) {
   const auto uses = [&](const Expr& subscript) {
@@ -60,7 +68,9 @@ bool ranges_depend(const Reduction& reduction) {
   });
 }
 
-/// The axes with windows moved to one end, the order kept otherwise. Ranges that depend on each other stay as they are.
+/// The axes with windows moved to one end, the order kept otherwise. Inside, windows along memory stand before those
+/// across it: neighbouring rows of a result then share what they read. Ranges that depend on each other stay as they
+/// are.
 std::vector<Axis> with_windows_moved(const Compute& compute, bool inside) {
   const Reduction& reduction = *compute.reduction;
   std::vector<Axis> axes = reduction.axes;
@@ -71,11 +81,30 @@ std::vector<Axis> with_windows_moved(const Compute& compute, bool inside) {
                                     [&](const Read* read) { return is_window_in(*read, axis.id, compute.axes); });
     return window != inside;
   });
+  if (!inside) return axes;
+  const auto is_window = [&](const Axis& axis, auto&& test) {
+    return std::any_of(reads.begin(), reads.end(),
+                       [&](const Read* read) { return test(*read, axis.id, compute.axes); });
+  };
+  const auto windows =
+      std::find_if(axes.begin(), axes.end(), [&](const Axis& axis) { return is_window(axis, is_window_in); });
+  std::stable_partition(windows, axes.end(), [&](const Axis& axis) { return is_window(axis, is_innermost_window_in); });
   return axes;
 }
 
+/// True when the axis stands in the last subscript of the read beside an axis of the result that moves it by less than
+/// `lanes` elements: such windows overlap and are short, whatever their extent.
+bool is_short_window(const Read& read, AxisId axis, const std::vector<Axis>& result_axes, std::int64_t lanes) {
+  if (!is_innermost_window_in(read, axis, result_axes)) return false;
+  const std::optional<affine::LinearForm> form = affine::linear_form(read.index.back());
+  return form && std::any_of(result_axes.begin(), result_axes.end(), [&](const Axis& moved) {
+           const std::int64_t step = form->coefficient_of(moved.id);
+           return step != 0 && step > -lanes && step < lanes;
+         });
+}
+
 /// True when the reduction is contiguous and its result is not: then lanes fill vectors, and nothing else does.
-bool fills_lanes(const Compute& compute, const std::vector<Axis>& reduced) {
+bool fills_lanes(const Compute& compute, const std::vector<Axis>& reduced, std::int64_t lanes) {
   const std::vector<const Read*> reads = reads_of(*compute.reduction);
   const auto is_reduced = [&](const Read* read) {
     return std::any_of(read->index.begin(), read->index.end(), [&](const Expr& subscript) {
@@ -84,7 +113,10 @@ bool fills_lanes(const Compute& compute, const std::vector<Axis>& reduced) {
   };
   const bool contiguous = std::any_of(reads.begin(), reads.end(),
                                       [&](const Read* read) { return runs_along_memory(*read, reduced.back().id); });
-  return contiguous && std::none_of(reads.begin(), reads.end(), [&](const Read* read) {
+  const bool short_windows = std::any_of(reads.begin(), reads.end(), [&](const Read* read) {
+    return is_short_window(*read, reduced.back().id, compute.axes, lanes);
+  });
+  return contiguous && !short_windows && std::none_of(reads.begin(), reads.end(), [&](const Read* read) {
            return is_reduced(read) && std::any_of(compute.axes.begin(), compute.axes.end(),
                                                   [&](const Axis& axis) { return runs_along_memory(*read, axis.id); });
          });
@@ -96,7 +128,9 @@ void set_order(Compute& compute, const kernel::Target& target) {
   const Order lanes{Order::Kind::Lanes, target.reduction_lanes};
   if (tensor::is_order_free(reduction) || compute.numerics.order == Numerics::OrderMode::Any) {
     // Any order gives the bits that the op asks for: the one that fills vectors is as good as another.
-    reduction.order = by_lanes && fills_lanes(compute, reduction.axes) ? lanes : Order{Order::Kind::Any};
+    reduction.order = by_lanes && fills_lanes(compute, reduction.axes, lanes.lanes) ? lanes : Order{Order::Kind::Any};
+    if (reduction.order.kind == Order::Kind::Any && target.kind == kernel::TargetKind::Host)
+      reduction.axes = with_windows_moved(compute, true);
     // Later passes rewrite the operations, which then no longer show that they are exact.
     compute.numerics.order = Numerics::OrderMode::Any;
     return;
@@ -104,7 +138,7 @@ void set_order(Compute& compute, const kernel::Target& target) {
   reduction.order = {Order::Kind::Ascending};
   if (compute.numerics.order == Numerics::OrderMode::Strict || reduction.axes.empty()) return;
   reduction.axes = with_windows_moved(compute, target.kind == kernel::TargetKind::Host);
-  if (by_lanes && fills_lanes(compute, reduction.axes)) reduction.order = lanes;
+  if (by_lanes && fills_lanes(compute, reduction.axes, lanes.lanes)) reduction.order = lanes;
 }
 
 }  // namespace

@@ -12,9 +12,10 @@ namespace corrloom::passes {
 ///     (both say `with any` from then on)
 ///   - `with order = strict`: Ascending, the axes as listed
 ///   - the last axis runs along memory in some read, and no result axis does: as many Lanes as the target's orders have
-///     (16 on the host, none on PTX)
+///     (16 on the host, none on PTX). Not for a window that its result axis moves by less than the lanes.
 ///   - otherwise Ascending. On the host window axes (those that stand in a sum with a result axis, as p in X[c, i + p])
-///     move inside the others: c, p, q. On PTX they move outside: p, q, c, so that a tap is tested once.
+///     move inside the others, those along memory first: c, q, p. On PTX they move outside: p, q, c, so that a tap is
+///     tested once.
 ///
 ///   sum [p: 3, c: 8] ... %X[c, add(i, p)] ...   becomes   sum [c: 8, p: 3] ...   on the host
 ///

@@ -25,7 +25,9 @@ std::vector<ValueId> operands(const Instr& instr) {
       [](const Symbol&) { return std::vector<ValueId>{}; }, [](const Apply& k) { return k.args; },
       [](const Splat& k) { return std::vector<ValueId>{k.scalar}; },
       [](const Ramp& k) { return std::vector<ValueId>{k.base}; },
-      [](const Shuffle& k) { return std::vector<ValueId>{k.source}; },
+      [](const Shuffle& k) {
+        return k.other ? std::vector<ValueId>{k.source, k.other} : std::vector<ValueId>{k.source};
+      },
       [&](const Load& k) { return access(k.index, k.mask); },
       [&](const Store& k) {
         std::vector<ValueId> ids = k.index;

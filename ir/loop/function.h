@@ -63,10 +63,12 @@ struct Ramp {
   ValueId base;
   std::int64_t stride = 1;
 };
-/// Lane k of the result is lane `lanes[k]` of the source. One lane gives a scalar.
+/// Lane k of the result is lane `lanes[k]` of the source, or of the source and `other` (same type) one behind the
+/// other. One lane gives a scalar.
 struct Shuffle {
   ValueId source;
   std::vector<int> lanes;
+  ValueId other = {};
 };
 /// Elements of a buffer. Stage Mapped: one i64 index a dimension, of which any may be a vector; stage Flat: one element
 /// offset. Where `mask` (bool, same lanes) is false nothing is touched and the lane is 0; a default id means all lanes.

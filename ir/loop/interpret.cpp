@@ -1,5 +1,7 @@
 #include "ir/loop/interpret.h"
 
+#include <deque>
+
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
 #include "ir/scalar/evaluate.h"
@@ -16,7 +18,12 @@ class Interpreter {
       : function_(function), symbols_(symbols), values_(function.values.size()) {
     std::size_t next = 0;
     for (const Buffer& buffer : function.buffers) {
-      CORRLOOM_CHECK(buffer.space == Space::Global, "%", buffer.name, " is not an argument");
+      if (buffer.space != Space::Global) {
+        own_.push_back(own_array(buffer));
+        arrays_.push_back(&own_.back());
+        written_.emplace_back();
+        continue;
+      }
       CORRLOOM_CHECK(next < buffers.size(), "an array is missing for %", buffer.name);
       arrays_.push_back(&buffers[next++]);
       written_.emplace_back(buffer.written ? arrays_.back()->bits.size() : 0, false);
@@ -26,6 +33,19 @@ class Interpreter {
   void run() { run(function_.body); }
 
  private:
+  /// An array for what the function makes for itself.
+  static Array own_array(const Buffer& buffer) {
+    Array array;
+    array.dtype = buffer.dtype;
+    for (const Expr& extent : buffer.extents) {
+      const std::optional<std::int64_t> size = scalar::as_i64(extent);
+      CORRLOOM_CHECK(size.has_value(), "%", buffer.name, " has an extent that is not constant");
+      array.extents.push_back(*size);
+    }
+    array.bits.assign(static_cast<std::size_t>(array.count()), 0);
+    return array;
+  }
+
   using Lanes = std::vector<Value>;
 
   const Lanes& at(ValueId id) const { return values_[static_cast<std::size_t>(id.index)]; }
@@ -51,7 +71,11 @@ class Interpreter {
         },
         [&](const Shuffle& k) {
           Lanes out;
-          for (int lane : k.lanes) out.push_back(at(k.source)[static_cast<std::size_t>(lane)]);
+          const std::size_t first = at(k.source).size();
+          for (int lane : k.lanes) {
+            const auto number = static_cast<std::size_t>(lane);
+            out.push_back(number < first ? at(k.source)[number] : at(k.other)[number - first]);
+          }
           set(instr.results[0], std::move(out));
         },
         [&](const Load& k) { load(instr.results[0], k); }, [&](const Store& k) { store(k); },
@@ -106,9 +130,12 @@ class Interpreter {
       if (store.mask && !at(store.mask)[lane].as_bool()) continue;
       const std::size_t where = element(store.buffer, store.index, lane);
       std::vector<bool>& written = written_[static_cast<std::size_t>(store.buffer.index)];
-      CORRLOOM_CHECK(!written[where], "element ", where, " of %", function_.buffer(store.buffer).name,
-                     " is written twice");
-      written[where] = true;
+      // What a function keeps for itself may be written again and again.
+      if (function_.buffer(store.buffer).space == Space::Global) {
+        CORRLOOM_CHECK(!written[where], "element ", where, " of %", function_.buffer(store.buffer).name,
+                       " is written twice");
+        written[where] = true;
+      }
       arrays_[static_cast<std::size_t>(store.buffer.index)]->bits[where] = value[lane].bits;
     }
   }
@@ -129,6 +156,7 @@ class Interpreter {
   const Function& function_;
   const std::vector<Value>& symbols_;
   std::vector<Lanes> values_;
+  std::deque<Array> own_;
   std::vector<Array*> arrays_;
   std::vector<std::vector<bool>> written_;
 };

@@ -235,6 +235,7 @@ class FunctionParser {
 
   Shuffle shuffle() {
     Shuffle shuffle{use(), {}};
+    if (cursor_.accept(",")) shuffle.other = use();
     cursor_.expect("[");
     while (!cursor_.failed() && !cursor_.peek().is("]")) {
       shuffle.lanes.push_back(static_cast<int>(cursor_.expect_integer("a lane")));

@@ -119,7 +119,8 @@ class Printer {
         [&](const Shuffle& k) {
           std::string lanes;
           for (int lane : k.lanes) lanes += (lanes.empty() ? "" : ", ") + std::to_string(lane);
-          line(depth, results + "shuffle " + value(k.source) + " [" + lanes + "]");
+          const std::string other = k.other ? ", " + value(k.other) : "";
+          line(depth, results + "shuffle " + value(k.source) + other + " [" + lanes + "]");
         },
         [&](const Load& k) {
           line(depth, results + "load " + buffer(k.buffer) + "[" + list(k.index) + "]" + mask(k.mask));

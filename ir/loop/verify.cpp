@@ -211,8 +211,10 @@ class Verifier {
       violate(
           "L7", where,
           "gives " + text_of(result) + " for " + std::to_string(shuffle.lanes.size()) + " lanes of " + text_of(source));
+    if (shuffle.other) want(shuffle.other, source, where, "the second source");
+    const int available = shuffle.other ? 2 * source.lanes : source.lanes;
     for (int lane : shuffle.lanes) {
-      if (lane < 0 || lane >= source.lanes)
+      if (lane < 0 || lane >= available)
         violate("L7", where, "takes lane " + std::to_string(lane) + " of " + text_of(source));
     }
   }

@@ -26,6 +26,7 @@ class StageCheck {
     check_order();
     check_reduction();
     check_vector();
+    check_tile();
   }
 
  private:
@@ -75,7 +76,11 @@ class StageCheck {
     for (const tensor::Axis& axis : compute_.axes) walked(axis);
     if (!compute_.reduction) return;
     for (const tensor::Axis& axis : compute_.reduction->axes) {
-      if (!steps.contains(axis.name)) report("does not walk the reduction axis " + axis.name);
+      if (!steps.contains(axis.name)) {
+        report("does not walk the reduction axis " + axis.name);
+      } else {
+        walked(axis);
+      }
     }
   }
 
@@ -108,18 +113,49 @@ class StageCheck {
     }
   }
 
+  /// A reduction axis may be cut, loop directly in loop: that keeps its elements in order.
   void check_reduction() {
     std::vector<std::string> walked, wanted;
     for (const Loop& loop : stage_.loops) {
       if (reduction_axis(loop.axis) == nullptr) continue;
-      walked.push_back(loop.axis);
-      if (loop.step != 1)
-        report("walks the reduction axis " + loop.axis + " by " + std::to_string(loop.step) + ", wanted 1");
+      if (walked.empty() || walked.back() != loop.axis) walked.push_back(loop.axis);
     }
     if (!compute_.reduction) return;
     for (const tensor::Axis& axis : compute_.reduction->axes) wanted.push_back(axis.name);
     if (walked != wanted)
       report("walks the reduction axes in another order than the graph states, which would change bits");
+    check_cuts();
+  }
+
+  /// Cuts need an extent that is known, serial outer loops, and single steps at the end.
+  void check_cuts() {
+    const bool lanes = compute_.reduction->order.kind == tensor::Order::Kind::Lanes;
+    for (const Loop& loop : stage_.loops) {
+      const tensor::Axis* axis = reduction_axis(loop.axis);
+      if (axis == nullptr || loop.step == 1) continue;
+      if (lanes) report("cuts the reduction axis " + loop.axis + ", whose order is by lanes");
+      if (loop.bind != Bind::Serial)
+        report("unrolls the reduction axis " + loop.axis + " in steps, wanted a plain loop");
+      if (!scalar::as_i64(axis->extent)) report("cuts the reduction axis " + loop.axis + ", whose extent is not known");
+    }
+  }
+
+  /// The points of a register tile run through the reduction together.
+  void check_tile() {
+    if (!compute_.reduction) return;
+    for (const Loop& loop : stage_.loops) {
+      const tensor::Axis* axis = output_axis(loop.axis);
+      if (axis == nullptr || (loop.bind != Bind::Unroll && loop.bind != Bind::Vector)) continue;
+      for (const tensor::Axis& reduced : compute_.reduction->axes) {
+        bool depends = false;
+        scalar::for_each_node(reduced.extent, [&](const scalar::Expr& node) {
+          const auto* ref = std::get_if<scalar::AxisRef>(&node->kind);
+          depends |= ref != nullptr && ref->axis == axis->id;
+        });
+        if (depends)
+          report("has " + loop.axis + " in its register tile, and the range of " + reduced.name + " depends on it");
+      }
+    }
   }
 
   void check_vector() {

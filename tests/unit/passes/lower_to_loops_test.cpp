@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
+#include <random>
 
 #include "compiler/passes/choose_schedule.h"
 #include "compiler/passes/compose_views.h"
@@ -91,7 +93,90 @@ tensor::Graph prepare(tensor::Graph graph, PassContext& ctx) {
   return graph;
 }
 
-void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& target) {
+/// A legal schedule drawn at random: any loops that `schedule::check` accepts.
+class RandomSchedule {
+ public:
+  RandomSchedule(const tensor::Graph& graph, std::uint64_t seed) : graph_(graph), random_(seed) {}
+
+  schedule::Schedule run() {
+    schedule::Schedule out;
+    out.graph = graph_.name;
+    out.target = "host";
+    for (const tensor::Op& op : graph_.ops) {
+      if (const auto* compute = std::get_if<tensor::Compute>(&op.kind)) out.stages.push_back(stage(op.name, *compute));
+    }
+    return out;
+  }
+
+ private:
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(bound));
+  }
+  bool chance(int percent) { return below(100) < percent; }
+
+  static bool bounds_reduction(const tensor::Compute& compute, tensor::AxisId axis) {
+    return compute.reduction &&
+           std::any_of(compute.reduction->axes.begin(), compute.reduction->axes.end(),
+                       [&](const tensor::Axis& reduced) {
+                         return uses_axis(reduced.extent, [&](tensor::AxisId used) { return used == axis; });
+                       });
+  }
+
+  schedule::Stage stage(const std::string& name, const tensor::Compute& compute) {
+    using schedule::Bind;
+    const bool lanes = compute.reduction && compute.reduction->order.kind == tensor::Order::Kind::Lanes;
+    schedule::Stage stage;
+    stage.compute = name;
+    std::vector<schedule::Loop> blocks, serial, tile, vector;
+    const std::int64_t vector_axis = lanes ? -1 : below(static_cast<std::int64_t>(compute.axes.size()) + 1) - 1;
+    for (std::size_t k = 0; k < compute.axes.size(); ++k) {
+      const tensor::Axis& axis = compute.axes[k];
+      if (scalar::is_constant_i64(axis.extent, 1) && chance(80)) continue;
+      const bool free = !bounds_reduction(compute, axis.id);
+      std::int64_t step = 1;
+      if (free && static_cast<std::int64_t>(k) == vector_axis) {
+        vector.push_back({axis.name, 1, Bind::Vector});
+        step = std::int64_t{2} << below(3);
+        if (chance(60)) {
+          tile.push_back({axis.name, step, Bind::Unroll});
+          step *= 1 + below(3) + 1;
+        }
+      } else if (free && chance(50)) {
+        tile.push_back({axis.name, 1, Bind::Unroll});
+        step = 2 + below(5);
+      }
+      for (int depth = 0; depth < 2 && chance(40); ++depth) {
+        serial.insert(serial.begin(), {axis.name, step, Bind::Serial});
+        step *= 2 + below(3);
+      }
+      blocks.push_back({axis.name, step, Bind::Block});
+    }
+    std::shuffle(blocks.begin(), blocks.end(), random_);
+    std::shuffle(tile.begin(), tile.end(), random_);
+    stage.loops = blocks;
+    stage.loops.insert(stage.loops.end(), serial.begin(), serial.end());
+    if (compute.reduction) {
+      for (std::size_t k = 0; k < compute.reduction->axes.size(); ++k) {
+        const tensor::Axis& axis = compute.reduction->axes[k];
+        const bool known = scalar::as_i64(axis.extent).has_value();
+        const bool last = k + 1 == compute.reduction->axes.size();
+        if (known && !lanes && chance(30)) stage.loops.push_back({axis.name, 2 + below(3), Bind::Serial});
+        stage.loops.push_back({axis.name, 1,
+                               lanes && last         ? Bind::Vector
+                               : known && chance(30) ? Bind::Unroll
+                                                     : Bind::Serial});
+      }
+    }
+    stage.loops.insert(stage.loops.end(), tile.begin(), tile.end());
+    stage.loops.insert(stage.loops.end(), vector.begin(), vector.end());
+    return stage;
+  }
+
+  const tensor::Graph& graph_;
+  std::mt19937_64 random_;
+};
+
+void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& target, bool any_schedule) {
   SCOPED_TRACE("seed " + std::to_string(seed) + " target " + target.name);
   testing::RandomGraphOptions options;
   options.max_extent = seed % 3 == 0 ? 21 : 5;
@@ -102,7 +187,7 @@ void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& targe
   tensor::Graph graph = prepare(random.graph, ctx);
   const std::vector<Array> want = tensor::interpret(graph, random.inputs, random.symbols);
   graph = name_uniquely(expand_functions(std::move(graph), ctx), ctx);
-  const schedule::Schedule schedule = choose_schedule(graph, ctx);
+  const schedule::Schedule schedule = any_schedule ? RandomSchedule(graph, seed).run() : choose_schedule(graph, ctx);
   Diagnostics faults;
   ASSERT_TRUE(schedule::check(schedule, graph, faults))
       << faults.render() << schedule::print(schedule) << tensor::print(graph);
@@ -142,9 +227,19 @@ TEST(LowerToLoops, LoopsMeanWhatTheGraphMeans) {
   const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 150;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     for (const kernel::Target& target : {small_host(), *kernel::ptx_target("sm_80")}) {
-      expect_loops_mean_the_graph(seed, target);
+      expect_loops_mean_the_graph(seed, target, false);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+TEST(LowerToLoops, NoScheduleChangesABit) {
+  const char *given = std::getenv("CORRLOOM_SEED"), *runs = std::getenv("CORRLOOM_RUNS");
+  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 150;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    expect_loops_mean_the_graph(seed, small_host(), true);
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -31,7 +31,7 @@ const std::string kConvInputs = "%X: f32[4, 9, 9], %K: f32[2, 3, 4, 3]";
 const std::string kConvElement = "mul(%X[c, add(i, p), add(j, q)], %K[p, q, c, o])";
 
 TEST(SetOrders, MovesWindowsInsideOnTheHostAndOutsideOnPtx) {
-  EXPECT_EQ(ordered(kConvInputs, "o: 3, i: 5, j: 5", "p: 2, c: 4, q: 3", kConvElement), "[c: 4, p: 2, q: 3] ascending");
+  EXPECT_EQ(ordered(kConvInputs, "o: 3, i: 5, j: 5", "p: 2, c: 4, q: 3", kConvElement), "[c: 4, q: 3, p: 2] ascending");
   EXPECT_EQ(ordered(kConvInputs, "o: 3, i: 5, j: 5", "p: 2, c: 4, q: 3", kConvElement, kernel::TargetKind::Ptx),
             "[p: 2, q: 3, c: 4] ascending");
 }
@@ -51,6 +51,11 @@ TEST(SetOrders, UsesLanesWhereOnlyTheReductionIsContiguous) {
   // A times the transpose of B: nothing of the result is contiguous.
   EXPECT_EQ(ordered("%A: f32[3, 7], %B: f32[5, 7]", "i: 3, j: 5", "k: 7", "mul(%A[i, k], %B[j, k])"),
             "[k: 7] lanes(16)");
+}
+
+TEST(SetOrders, KeepsLanesFromShortWindows) {
+  EXPECT_EQ(ordered("%X: f32[4, 9]", "i: 4", "k: 3", "%X[0:i64, add(mul(i, 2:i64), k)]"), "[k: 3] ascending");
+  EXPECT_EQ(ordered("%X: f32[4, 99]", "i: 4", "k: 3", "%X[0:i64, add(mul(i, 16:i64), k)]"), "[k: 3] lanes(16)");
 }
 
 TEST(SetOrders, FreesWhatDecidesNoBits) {
