@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,28 @@ struct MemoryStats {
   std::int64_t in_use = 0;    ///< handed out, rounded to the pool's blocks
   std::int64_t reserved = 0;  ///< in use, and kept for reuse
   std::int64_t peak = 0;      ///< highest `in_use` so far
+};
+
+/// What a copy may expect of memory of the host.
+enum class HostMemory : std::uint8_t {
+  Pageable,  ///< any memory; the copy is done with it on return
+  Pinned     ///< of `allocate_pinned`; it must stay as it is until the stream has passed the copy
+};
+
+class FaultCheck;
+
+/// The launches of a device whose data-dependent checks nobody has asked about yet.
+class FaultList {
+ public:
+  void add(std::shared_ptr<FaultCheck> check);
+  /// Throws InputError for the earliest failed one that was not reported yet, and forgets all that are done.
+  void raise();
+  /// Forgets all; their launches are done.
+  void clear() noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<FaultCheck>> checks_;
 };
 
 /// A program's code on one device; unloaded when destroyed, which its owner does only once all launches of it are done.
@@ -79,9 +102,15 @@ class DeviceBackend {
   /// Lets allocation fail once `in_use` would exceed this; nothing lifts the limit.
   virtual void set_memory_limit(std::optional<std::int64_t> bytes) = 0;
 
-  /// Copies; the host's memory must stay as it is until the stream has passed the copy, unless it is pageable.
-  virtual void copy_from_host(void* to, const void* from, std::size_t bytes, Stream stream = {}) = 0;
-  virtual void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream = {}) = 0;
+  /// Host memory that copies to and from this device need not stage, and that kernels of it reach at the same address.
+  virtual void* allocate_pinned(std::size_t bytes) = 0;
+  /// `bytes` as allocated. No work uses the memory any more.
+  virtual void free_pinned(void* memory, std::size_t bytes) noexcept = 0;
+
+  virtual void copy_from_host(void* to, const void* from, std::size_t bytes, Stream stream = {},
+                              HostMemory kind = HostMemory::Pageable) = 0;
+  virtual void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream = {},
+                            HostMemory kind = HostMemory::Pageable) = 0;
   /// Between two places of this device, which do not overlap.
   virtual void copy_within(void* to, const void* from, std::size_t bytes, Stream stream = {}) = 0;
   /// From a device of the same kind to this one.
@@ -94,6 +123,9 @@ class DeviceBackend {
   virtual std::unique_ptr<LoadedCode> load(const kernel::CompiledProgram& program) = 0;
   virtual void launch(const Launch& launch, Stream stream = {}) = 0;
 
+  /// Streams for copies that run beside the work of the default one; the default one where copies have none.
+  virtual Stream upload_stream() { return {}; }
+  virtual Stream download_stream() { return {}; }
   virtual Stream create_stream() = 0;
   virtual void destroy_stream(Stream stream) noexcept = 0;
   /// An event behind all work of the stream so far; the caller destroys it.
@@ -106,6 +138,12 @@ class DeviceBackend {
   virtual void synchronise(Stream stream) = 0;
   /// Waits for all streams.
   virtual void synchronise() = 0;
+
+  /// Every class that implements this clears it before it ends.
+  FaultList& faults() { return faults_; }
+
+ private:
+  FaultList faults_;
 };
 
 using BackendRef = std::shared_ptr<DeviceBackend>;
@@ -115,7 +153,10 @@ BackendRef backend_of(Device device);
 /// Every device of this machine, the host first.
 std::vector<BackendRef> all_backends();
 
-/// Adds a kind of device: called once per process for the devices that there are, before their first use.
+/// In a line, which CUDA driver there is, or why there is none.
+std::string cuda_status();
+
+/// Adds a device by hand, before the first use of any GPU: the machine's own are not looked for then.
 void register_backend(BackendRef backend);
 
 }  // namespace corrloom::runtime

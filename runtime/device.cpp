@@ -6,6 +6,7 @@
 
 #include "ir/base/errors.h"
 #include "runtime/backend.h"
+#include "runtime/cuda/devices.h"
 #include "runtime/host/host_backend.h"
 
 namespace corrloom {
@@ -13,10 +14,27 @@ namespace runtime {
 namespace {
 
 /// The devices of this process: the only state that all of its tensors share. Tensors keep their device alive, so its
-/// end may come before theirs.
+/// end may come before theirs. GPUs are looked for when somebody asks for one first: a program that uses none does not
+/// pay for starting a driver.
 struct Registry {
   std::shared_mutex mutex;
   std::vector<BackendRef> backends = {make_host_backend()};
+  std::string cuda_status;
+  std::once_flag searched;
+  bool is_set_by_hand = false;
+
+  void find_gpus() {
+    std::call_once(searched, [this] {
+      {
+        const std::shared_lock lock(mutex);
+        if (is_set_by_hand) return;
+      }
+      cuda::CudaDevices found = cuda::find_cuda_devices();
+      const std::unique_lock lock(mutex);
+      cuda_status = std::move(found.status);
+      backends.insert(backends.end(), found.backends.begin(), found.backends.end());
+    });
+  }
 };
 
 Registry& registry() {
@@ -35,17 +53,27 @@ std::string list_names(const std::vector<BackendRef>& backends) {
 
 BackendRef backend_of(Device device) {
   Registry& all = registry();
+  if (!device.is_cpu()) all.find_gpus();
   const std::shared_lock lock(all.mutex);
   for (const BackendRef& backend : all.backends) {
     if (backend->device() == device) return backend;
   }
-  throw RuntimeError("device " + device.name() + " is not there; this machine has " + list_names(all.backends));
+  throw RuntimeError("device " + device.name() + " is not there; this machine has " + list_names(all.backends) +
+                     (all.cuda_status.empty() ? "" : " (" + all.cuda_status + ")"));
 }
 
 std::vector<BackendRef> all_backends() {
   Registry& all = registry();
+  all.find_gpus();
   const std::shared_lock lock(all.mutex);
   return all.backends;
+}
+
+std::string cuda_status() {
+  Registry& all = registry();
+  all.find_gpus();
+  const std::shared_lock lock(all.mutex);
+  return all.cuda_status;
 }
 
 void register_backend(BackendRef backend) {
@@ -55,6 +83,7 @@ void register_backend(BackendRef backend) {
     CORRLOOM_CHECK(known->device() != backend->device(), backend->device().name(), " is registered twice");
   }
   all.backends.push_back(std::move(backend));
+  all.is_set_by_hand = true;
 }
 
 }  // namespace runtime
@@ -97,7 +126,9 @@ std::vector<Device> try_all_gpus() {
 }
 
 void synchronise(Device device) {
-  runtime::backend_of(device)->synchronise();
+  const runtime::BackendRef backend = runtime::backend_of(device);
+  backend->synchronise();
+  backend->faults().raise();
 }
 
 }  // namespace corrloom

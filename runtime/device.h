@@ -45,13 +45,15 @@ constexpr Device cpu() {
 constexpr Device cuda(int index = 0) {
   return {DeviceKind::Cuda, index};
 }
-/// How many GPUs there are; 0 without a driver.
+/// How many GPUs there are; 0 without a driver. The driver is started when somebody asks for a GPU first; which one,
+/// CORRLOOM_CUDA says.
 CORRLOOM_API int device_count();
 /// GPU number `index` if it is there, else the host.
 CORRLOOM_API Device try_gpu(int index = 0);
 /// All GPUs, or the host alone when there is none.
 CORRLOOM_API std::vector<Device> try_all_gpus();
-/// Waits until everything launched on the device is done.
+/// Waits until everything launched on the device is done. Throws what it failed with: RuntimeError for the machine,
+/// InputError for a data-dependent check that nobody has heard of yet.
 CORRLOOM_API void synchronise(Device device);
 
 }  // namespace corrloom

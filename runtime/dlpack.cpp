@@ -112,6 +112,8 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
     throw InputError("the memory of a DLPack tensor is not aligned to its elements");
   }
   runtime::BackendRef backend = runtime::backend_of(*device);
+  // The protocol hands over no stream: whatever its maker launched has to be done.
+  backend->synchronise();
   std::shared_ptr<Managed> shared = std::make_shared<Managed>(std::move(owner));
   std::shared_ptr<runtime::Storage> storage = runtime::Storage::wrap(
       std::move(backend), first + start, static_cast<std::size_t>(end), [shared]() mutable { shared.reset(); });

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <exception>
 #include <optional>
 
 #include "ir/base/errors.h"
@@ -33,19 +33,6 @@ class Scratch {
   std::vector<T> heap_;
   T* data_;
 };
-
-/// The rendered message of a failed data-dependent check, with the offending value.
-std::string fault_message(const CompiledProgram& program, std::uint64_t word) {
-  const std::int64_t site = kernel::fault_site(word);
-  const std::string value = std::to_string(kernel::fault_value(word));
-  CORRLOOM_CHECK(site < static_cast<std::int64_t>(program.check_sites.size()), "op ", program.op,
-                 " reports a failure of site ", site, ", which it does not have");
-  std::string message = program.check_sites[static_cast<std::size_t>(site)].message;
-  constexpr std::string_view kPlace = "{value}";
-  const std::size_t place = message.find(kPlace);
-  if (place == std::string::npos) return message + "\n  note: the value was " + value;
-  return message.replace(place, kPlace.size(), value);
-}
 
 /// The call that moves an operand, as a user writes it.
 std::string move_call(const std::string& name, Device target) {
@@ -154,7 +141,8 @@ struct LoadedProgram::State {
   std::vector<std::int64_t> symbol_values(std::span<const Tensor> in, std::span<const scalar::Value> values) const;
   void launch(const Call& call) const;
   void launch_kernels(const Call& call, std::byte* const* addresses, std::uint64_t* error_word) const;
-  WorkRef note_work(const Call& call, std::shared_ptr<Storage> error_storage) const;
+  void launch_on_host(const Call& call, std::byte* const* addresses) const;
+  WorkRef launch_on_gpu(const Call& call, std::byte* const* addresses) const;
 
   /// Checks everything, then calls `body(inputs, plan, symbols)` with inputs that are dense.
   template <class Body>
@@ -344,23 +332,45 @@ void LoadedProgram::State::launch(const Call& call) const {
     }
   }
 
-  if (!backend->is_asynchronous()) {
-    std::uint64_t error_word = kernel::kNoFault;
-    launch_kernels(call, addresses.data(), &error_word);
-    if (error_word != kernel::kNoFault) throw InputError(fault_message(*program, error_word));
-    return;
-  }
-  for (const Tensor& input : call.inputs) input.storage()->order_read(*backend, {});
-  for (const Tensor& output : call.outputs) output.storage()->order_write(*backend, {});
-  std::shared_ptr<Storage> error_storage;
-  if (has_error_slot) {
-    error_storage = Storage::allocate(backend, sizeof kernel::kNoFault);
-    backend->copy_from_host(error_storage->data(), &kernel::kNoFault, sizeof kernel::kNoFault);
-  }
-  launch_kernels(call, addresses.data(),
-                 error_storage == nullptr ? nullptr : reinterpret_cast<std::uint64_t*>(error_storage->data()));
-  const WorkRef work = note_work(call, std::move(error_storage));
+  if (!backend->is_asynchronous()) return launch_on_host(call, addresses.data());
+  const WorkRef work = launch_on_gpu(call, addresses.data());
   if (arena != nullptr) arena->note_write(work);
+}
+
+void LoadedProgram::State::launch_on_host(const Call& call, std::byte* const* addresses) const {
+  for (const Tensor& input : call.inputs) input.storage()->wait();
+  for (const Tensor& output : call.outputs) output.storage()->wait_for_all();
+  std::uint64_t error_word = kernel::kNoFault;
+  launch_kernels(call, addresses, &error_word);
+  if (error_word != kernel::kNoFault) throw InputError(fault_message(*program, error_word));
+}
+
+WorkRef LoadedProgram::State::launch_on_gpu(const Call& call, std::byte* const* addresses) const {
+  std::vector<FaultCheckRef> checks;
+  for (const Tensor& input : call.inputs) {
+    input.storage()->order_read(*backend, {});
+    input.storage()->collect_checks(checks);
+  }
+  for (const Tensor& output : call.outputs) output.storage()->order_write(*backend, {});
+  FaultCheckRef check;
+  if (has_error_slot) check = std::make_shared<FaultCheck>(*backend, program);
+  std::exception_ptr failure;
+  try {
+    launch_kernels(call, addresses, check == nullptr ? nullptr : check->slot());
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  // Also when only some kernels were launched: those use the operands and write the slot.
+  if (check != nullptr) {
+    check->note_launched({});
+    backend->faults().add(check);
+    checks.push_back(std::move(check));
+  }
+  auto work = std::make_shared<const Work>(backend, Stream{}, std::move(checks));
+  for (const Tensor& input : call.inputs) input.storage()->note_read(work);
+  for (const Tensor& output : call.outputs) output.storage()->note_write(work);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  return work;
 }
 
 void LoadedProgram::State::launch_kernels(const Call& call, std::byte* const* addresses,
@@ -408,29 +418,6 @@ void LoadedProgram::State::launch_kernels(const Call& call, std::byte* const* ad
                      .flops = kernel.flops,
                      .bytes = kernel.bytes});
   }
-}
-
-WorkRef LoadedProgram::State::note_work(const Call& call, std::shared_ptr<Storage> error_storage) const {
-  std::function<void()> check;
-  if (error_storage != nullptr) {
-    // The word is read once; whoever waits later hears the same. It must not keep the outputs alive, nor they this
-    // program.
-    struct Outcome {
-      std::once_flag once;
-      std::uint64_t word = kernel::kNoFault;
-    };
-    check = [storage = std::move(error_storage), compiled = program, outcome = std::make_shared<Outcome>()] {
-      std::call_once(outcome->once, [&] {
-        storage->backend()->copy_to_host(&outcome->word, storage->data(), sizeof outcome->word);
-        storage->backend()->synchronise(Stream{});
-      });
-      if (outcome->word != kernel::kNoFault) throw InputError(fault_message(*compiled, outcome->word));
-    };
-  }
-  const auto work = std::make_shared<const Work>(backend, Stream{}, std::move(check));
-  for (const Tensor& input : call.inputs) input.storage()->note_read(work);
-  for (const Tensor& output : call.outputs) output.storage()->note_write(work);
-  return work;
 }
 
 LoadedProgram::LoadedProgram(std::shared_ptr<const CompiledProgram> program, BackendRef backend) {

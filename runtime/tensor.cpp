@@ -1,6 +1,7 @@
 #include "runtime/tensor.h"
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 
 #include "ir/base/errors.h"
@@ -12,6 +13,7 @@
 namespace corrloom {
 
 using runtime::BackendRef;
+using runtime::DeviceBackend;
 using runtime::Storage;
 
 namespace {
@@ -46,8 +48,8 @@ std::size_t axis_of(const Tensor& tensor, int axis) {
   return static_cast<std::size_t>(from_front(axis, tensor.rank(), "axis"));
 }
 
-/// Copies elements between two layouts of one device. GPUs have no strided copy of their own: theirs go through the
-/// host.
+/// Copies elements between two layouts of one device, whose work is done. GPUs have no strided copy of their own:
+/// theirs go through the host.
 void copy_on_device(Storage& to_storage, std::byte* to, const Shape& to_strides, const Tensor& from) {
   const BackendRef& backend = to_storage.backend();
   const int bytes = byte_size(from.dtype());
@@ -59,47 +61,74 @@ void copy_on_device(Storage& to_storage, std::byte* to, const Shape& to_strides,
   const ByteRange source = byte_range(on_host);
   if (runtime::is_dense(from.shape(), to_strides)) {
     backend->copy_from_host(to, source.begin, static_cast<std::size_t>(source.end - source.begin));
-    backend->synchronise(runtime::Stream{});
-    return;
+  } else {
+    const runtime::OffsetRange range = *runtime::offset_range(from.shape(), to_strides);
+    std::vector<std::byte> image(static_cast<std::size_t>((range.highest - range.lowest + 1) * bytes));
+    std::byte* const first = to + range.lowest * bytes;
+    backend->copy_to_host(image.data(), first, image.size());
+    runtime::copy_elements(image.data() - range.lowest * bytes, to_strides, source.begin, on_host.strides(),
+                           from.shape(), bytes);
+    backend->copy_from_host(first, image.data(), image.size());
   }
-  const runtime::OffsetRange range = *runtime::offset_range(from.shape(), to_strides);
-  std::vector<std::byte> image(static_cast<std::size_t>((range.highest - range.lowest + 1) * bytes));
-  std::byte* const first = to + range.lowest * bytes;
-  backend->copy_to_host(image.data(), first, image.size());
-  backend->synchronise(runtime::Stream{});
-  runtime::copy_elements(image.data() - range.lowest * bytes, to_strides, source.begin, on_host.strides(), from.shape(),
-                         bytes);
-  backend->copy_from_host(first, image.data(), image.size());
-  backend->synchronise(runtime::Stream{});
+  to_storage.note_write(std::make_shared<const runtime::Work>(backend));
 }
 
-/// Copies dense elements from one device to another, or within one, behind the work that they depend on.
-void copy_dense(const Tensor& to, const Tensor& from) {
+/// A copy this large is worth a stream of its own, beside the kernels of the default one.
+constexpr std::int64_t kOwnStreamBytes = std::int64_t{64} << 10;
+
+runtime::Stream stream_of_copy(DeviceBackend& worker, bool is_upload, std::int64_t bytes) {
+  if (bytes < kOwnStreamBytes) return {};
+  return is_upload ? worker.upload_stream() : worker.download_stream();
+}
+
+/// Enqueues a copy of dense elements from one device to another, or within one, behind the work that it depends on.
+/// Gives the work of a GPU; null when the host did it. Host memory that is not pinned is free again on return.
+runtime::WorkRef enqueue_copy(const Tensor& to, const Tensor& from) {
   Storage& target = *to.storage();
   Storage& source = *from.storage();
   const BackendRef& to_backend = target.backend();
   const BackendRef& from_backend = source.backend();
   const auto bytes = static_cast<std::size_t>(from.byte_count());
-  const bool to_host = to.device().is_cpu();
+  const bool to_host = to.device().is_cpu(), from_host = from.device().is_cpu();
   // The copy is work of the GPU that takes part; of two GPUs, of the one that receives.
   const BackendRef& worker = to_host ? from_backend : to_backend;
-  source.order_read(*worker, {});
-  target.order_write(*worker, {});
-  if (to_backend == from_backend) {
-    worker->copy_within(to.address(), from.address(), bytes);
-  } else if (to_host) {
-    worker->copy_to_host(to.address(), from.address(), bytes);
-  } else if (from.device().is_cpu()) {
-    worker->copy_from_host(to.address(), from.address(), bytes);
-  } else {
-    worker->copy_from_peer(to.address(), *from_backend, from.address(), bytes);
+  const runtime::Stream stream =
+      to_host != from_host ? stream_of_copy(*worker, from_host, from.byte_count()) : runtime::Stream{};
+  if (from_host) source.wait();
+  source.order_read(*worker, stream);
+  target.order_write(*worker, stream);
+  std::exception_ptr failure;
+  try {
+    if (to_backend == from_backend) {
+      worker->copy_within(to.address(), from.address(), bytes, stream);
+    } else if (to_host) {
+      worker->copy_to_host(to.address(), from.address(), bytes, stream, target.host_memory());
+    } else if (from_host) {
+      worker->copy_from_host(to.address(), from.address(), bytes, stream, source.host_memory());
+    } else {
+      worker->copy_from_peer(to.address(), *from_backend, from.address(), bytes, stream);
+    }
+  } catch (const std::exception&) {
+    failure = std::current_exception();
   }
-  if (!worker->is_asynchronous()) return;
-  const auto work = std::make_shared<const runtime::Work>(worker, runtime::Stream{});
-  // Host memory has no memory of the work that uses it, so a copy that touches it is waited for.
-  if (to_host || from.device().is_cpu()) work->wait();
-  if (from_backend->is_asynchronous()) source.note_read(work);
-  if (to_backend->is_asynchronous()) target.note_write(work);
+  runtime::WorkRef work;
+  if (worker->is_asynchronous()) {
+    // Also of a copy that failed: parts of it may be under way.
+    std::vector<runtime::FaultCheckRef> checks;
+    source.collect_checks(checks);
+    work = std::make_shared<const runtime::Work>(worker, stream, std::move(checks));
+    source.note_read(work);
+    target.note_write(work);
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+  return work;
+}
+
+/// The same; copies to the host, and from pinned memory, which the caller may change, are done on return.
+void copy_dense(const Tensor& to, const Tensor& from) {
+  const runtime::WorkRef work = enqueue_copy(to, from);
+  const bool touches_host = to.device().is_cpu() || from.storage()->host_memory() == runtime::HostMemory::Pinned;
+  if (work != nullptr && touches_host) work->wait();
 }
 
 /// A dense host tensor whose element k is `value_of(k)`, moved to the device.
@@ -156,18 +185,32 @@ void Tensor::check_count(std::size_t found, const Shape& shape) {
   }
 }
 
-Tensor Tensor::empty(Shape shape, DType dtype, Device device) {
-  const std::int64_t bytes = corrloom::element_count(shape, dtype) * byte_size(dtype);
-  std::shared_ptr<Storage> storage = Storage::allocate(runtime::backend_of(device), static_cast<std::size_t>(bytes));
+Tensor Tensor::make_dense(std::shared_ptr<Storage> storage, DType dtype, Shape shape) {
   Shape strides = runtime::dense_strides(shape);
   return make(std::move(storage), 0, dtype, std::move(shape), std::move(strides));
 }
 
+Tensor Tensor::empty(Shape shape, DType dtype, Device device) {
+  const std::int64_t bytes = corrloom::element_count(shape, dtype) * byte_size(dtype);
+  return make_dense(Storage::allocate(runtime::backend_of(device), static_cast<std::size_t>(bytes)), dtype,
+                    std::move(shape));
+}
+
+Tensor Tensor::empty_for_upload(Shape shape, DType dtype, Device device) {
+  const std::int64_t bytes = corrloom::element_count(shape, dtype) * byte_size(dtype);
+  BackendRef backend = runtime::backend_of(device);
+  const runtime::Stream stream = stream_of_copy(*backend, true, bytes);
+  return make_dense(Storage::allocate(std::move(backend), static_cast<std::size_t>(bytes), stream), dtype,
+                    std::move(shape));
+}
+
 Tensor Tensor::from_data(const void* elements, Shape shape, DType dtype, Device device) {
-  Tensor result = empty(std::move(shape), dtype, device);
-  const BackendRef& backend = result.storage()->backend();
-  backend->copy_from_host(result.address(), elements, static_cast<std::size_t>(result.byte_count()));
-  backend->synchronise(runtime::Stream{});
+  Tensor result = empty_for_upload(std::move(shape), dtype, device);
+  Storage& storage = *result.storage();
+  const BackendRef& backend = storage.backend();
+  const runtime::Stream stream = stream_of_copy(*backend, true, result.byte_count());
+  backend->copy_from_host(result.address(), elements, static_cast<std::size_t>(result.byte_count()), stream);
+  if (backend->is_asynchronous()) storage.note_write(std::make_shared<const runtime::Work>(backend, stream));
   return result;
 }
 
@@ -265,9 +308,10 @@ scalar::Value Tensor::element(std::int64_t position) const {
   wait();
   const std::byte* const place = self.address() + offset * byte_size(self.dtype);
   if (device().is_cpu()) return runtime::read_element(place, self.dtype);
+  // Nothing writes the tensor any more, so the copy need not queue behind other work.
   std::uint64_t bits = 0;
-  self.storage->backend()->copy_to_host(&bits, place, static_cast<std::size_t>(byte_size(self.dtype)));
-  self.storage->backend()->synchronise(runtime::Stream{});
+  DeviceBackend& backend = *self.storage->backend();
+  backend.copy_to_host(&bits, place, static_cast<std::size_t>(byte_size(self.dtype)), backend.download_stream());
   return runtime::read_element(&bits, self.dtype);
 }
 
@@ -363,28 +407,50 @@ Tensor Tensor::copy() const {
   return result;
 }
 
+Tensor Tensor::dense_for_copy(Device target) const {
+  if (is_contiguous()) return *this;
+  if (device().is_cpu()) return contiguous();
+  // Elements of a strided view on a GPU: the range of memory that holds them moves as it is.
+  const ByteRange range = byte_range(*this);
+  const std::int64_t start = range.begin - storage()->data();
+  const Tensor all = make(storage(), start, DType::U8, {range.end - range.begin}, {1});
+  const Tensor moved = all.to(cpu());
+  const Tensor view = make(moved.storage(), state().byte_offset - start, dtype(), shape(), strides());
+  const Tensor dense = view.contiguous();
+  return target.is_cpu() ? dense : dense.to(target);
+}
+
 Tensor Tensor::to(Device target) const {
   if (target == device()) return *this;
-  if (!is_contiguous()) {
-    // Elements of a strided view on a GPU: the range of memory that holds them moves as it is.
-    const ByteRange range = byte_range(*this);
-    const auto bytes = static_cast<std::int64_t>(range.end - range.begin);
-    const std::int64_t start = range.begin - storage()->data();
-    const Tensor all = make(storage(), start, DType::U8, {bytes}, {1});
-    if (device().is_cpu()) return contiguous().to(target);
-    const Tensor moved = all.to(cpu());
-    const Tensor view = make(moved.storage(), state().byte_offset - start, dtype(), shape(), strides());
-    return view.contiguous().to(target);
+  const Tensor dense = dense_for_copy(target);
+  if (dense.device() == target) return dense;
+  Tensor result =
+      dense.device().is_cpu() ? empty_for_upload(shape(), dtype(), target) : empty(shape(), dtype(), target);
+  copy_dense(result, dense);
+  return result;
+}
+
+Tensor Tensor::to_async(Device target) const {
+  if (target == device()) return *this;
+  const Tensor dense = dense_for_copy(target);
+  if (dense.device() == target) return dense;
+  if (dense.device().is_cpu()) {
+    Tensor result = empty_for_upload(shape(), dtype(), target);
+    (void)enqueue_copy(result, dense);
+    return result;
   }
-  Tensor result = empty(shape(), dtype(), target);
-  copy_dense(result, *this);
+  if (!target.is_cpu()) return dense.to(target);
+  Tensor result = make_dense(Storage::allocate_pinned(runtime::backend_of(target), dense.storage()->backend(),
+                                                      static_cast<std::size_t>(byte_count())),
+                             dtype(), shape());
+  (void)enqueue_copy(result, dense);
   return result;
 }
 
 Tensor Tensor::to(DType target) const {
   if (target == dtype()) return *this;
   const Tensor source = to(cpu()).contiguous();
-  source.wait();
+  source.wait();  // a tensor of the host may have work in flight itself
   const auto* const elements = static_cast<const std::byte*>(source.address());
   const int bytes = byte_size(dtype());
   return generate(shape(), target, device(), [&](std::int64_t k) {
@@ -399,9 +465,10 @@ void Tensor::copy_from(const Tensor& source) const {
   if (element_count() == 0 || is_same_as(source)) return;
   if (overlaps(source)) return copy_from(source.copy());
   if (is_contiguous() && source.is_contiguous()) return copy_dense(*this, source);
-  wait();
-  source.wait();
-  copy_on_device(*storage(), state().address(), strides(), source.to(device()));
+  const Tensor here = source.to(device());
+  here.wait();
+  storage()->wait_for_all();
+  copy_on_device(*storage(), state().address(), strides(), here);
 }
 
 bool Tensor::is_same_as(const Tensor& other) const {
@@ -425,8 +492,7 @@ Tensor zeros(Shape shape, DType dtype, Device device) {
   Tensor result = Tensor::empty(std::move(shape), dtype, device);
   const BackendRef& backend = result.storage()->backend();
   backend->fill(result.address(), std::byte{0}, static_cast<std::size_t>(result.byte_count()));
-  if (backend->is_asynchronous())
-    result.storage()->note_write(std::make_shared<const runtime::Work>(backend, runtime::Stream{}));
+  if (backend->is_asynchronous()) result.storage()->note_write(std::make_shared<const runtime::Work>(backend));
   return result;
 }
 

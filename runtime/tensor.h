@@ -167,8 +167,13 @@ class CORRLOOM_API Tensor {
   Tensor contiguous() const;
   /// A dense copy with storage of its own.
   Tensor copy() const;
-  /// This tensor if it is there already (`is_same_as`), else a dense copy on that device.
+  /// This tensor if it is there already (`is_same_as`), else a dense copy on that device. This tensor may be written
+  /// again on return. A copy to a GPU may still be under way then, beside other work; one to the host is done.
   Tensor to(Device device) const;
+  /// The same without waiting in either direction. A copy to the host goes into pinned memory, and `data` and all other
+  /// reads of it wait for it. A host tensor that is such a copy itself must not be written until its own copy to a GPU
+  /// is done (`wait` on the result).
+  Tensor to_async(Device device) const;
   /// This tensor if it has that dtype, else elements cast as the language casts (integers wrap, floats saturate into
   /// integers, narrowing rounds once).
   Tensor to(DType dtype) const;
@@ -193,6 +198,11 @@ class CORRLOOM_API Tensor {
   explicit Tensor(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   static Tensor make(std::shared_ptr<runtime::Storage> storage, std::int64_t byte_offset, DType dtype, Shape shape,
                      Shape strides);
+  static Tensor make_dense(std::shared_ptr<runtime::Storage> storage, DType dtype, Shape shape);
+  /// Memory that is to be filled from the host.
+  static Tensor empty_for_upload(Shape shape, DType dtype, Device device);
+  /// A dense tensor with these elements: on this device, on the host, or already on the one that they go to.
+  Tensor dense_for_copy(Device target) const;
   const State& state() const;
   void* host_data(DType wanted) const;
   static void check_count(std::size_t found, const Shape& shape);

@@ -141,6 +141,7 @@ class ProgramBuilder {
     const int number = static_cast<int>(program_.kernels.size());
     kernel.name = codegen::symbol_name(graph_.name + "." + std::to_string(number));
     kernel.op = graph_.op(lowered.compute).name;
+    kernel.place = place(graph_.op(lowered.compute).span);
     kernel.blocks = kernel::SizeExpr::constant(block_count(lowered.function));
     kernel.threads = codegen::thread_count(lowered.function);
     for (TensorId read : lowered.buffers) {

@@ -96,6 +96,7 @@ struct Argument {
 struct Kernel {
   std::string name;               ///< symbol of the entry in the code, [A-Za-z_][A-Za-z0-9_]*
   std::string op;                 ///< the compute it came from, for messages
+  std::string place;              ///< `file:line:column` of that compute; empty when it has none
   SizeExpr blocks;                ///< number of blocks
   int threads = 1;                ///< threads of a block (1 on the host)
   int cluster = 1;                ///< blocks of a cluster

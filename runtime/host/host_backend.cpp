@@ -75,8 +75,15 @@ class HostBackend final : public DeviceBackend {
   void trim(std::int64_t keep_bytes) override { pool_.trim(keep_bytes); }
   void set_memory_limit(std::optional<std::int64_t> bytes) override { pool_.set_limit(bytes); }
 
-  void copy_from_host(void* to, const void* from, std::size_t bytes, Stream) override { copy(to, from, bytes); }
-  void copy_to_host(void* to, const void* from, std::size_t bytes, Stream) override { copy(to, from, bytes); }
+  void* allocate_pinned(std::size_t bytes) override { return pool_.allocate(bytes); }
+  void free_pinned(void* memory, std::size_t bytes) noexcept override { pool_.free(memory, bytes); }
+
+  void copy_from_host(void* to, const void* from, std::size_t bytes, Stream, HostMemory) override {
+    copy(to, from, bytes);
+  }
+  void copy_to_host(void* to, const void* from, std::size_t bytes, Stream, HostMemory) override {
+    copy(to, from, bytes);
+  }
   void copy_within(void* to, const void* from, std::size_t bytes, Stream) override { copy(to, from, bytes); }
   void copy_from_peer(void* to, DeviceBackend&, const void* from, std::size_t bytes, Stream) override {
     copy(to, from, bytes);

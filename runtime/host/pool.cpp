@@ -3,40 +3,21 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 
 #include "ir/base/errors.h"
+#include "runtime/block_class.h"
 
 namespace corrloom::runtime {
 namespace {
 
-/// Eight classes an octave, so that rounding wastes at most an eighth.
-constexpr std::size_t kClassesPerOctave = 8;
 constexpr std::size_t kMaxBytes = std::size_t{1} << 62;
 
-struct SizeClass {
-  std::size_t number;
-  std::size_t block_bytes;
-};
-
-/// The smallest class that holds `bytes`.
-SizeClass size_class(std::size_t bytes) {
-  const std::size_t units = std::max<std::size_t>(1, (bytes + HostPool::kAlignment - 1) / HostPool::kAlignment);
-  if (units <= kClassesPerOctave) return {units - 1, units * HostPool::kAlignment};
-  const int octave = std::bit_width(units - 1) - 1;  // 2^octave <= units - 1 < 2^(octave + 1), so octave >= 3
-  const std::size_t step = (std::size_t{1} << octave) / kClassesPerOctave;
-  const std::size_t steps = (units - 1) / step + 1;  // in [9, 16]
-  const std::size_t number = kClassesPerOctave * static_cast<std::size_t>(octave - 2) + steps - kClassesPerOctave - 1;
-  return {number, steps * step * HostPool::kAlignment};
-}
-
-/// Blocks of huge pages are multiples of them, whatever their class.
-std::size_t block_bytes_of(const SizeClass& chosen) {
-  if (chosen.block_bytes < HostPool::kHugeBytes) return chosen.block_bytes;
-  return (chosen.block_bytes + HostPool::kHugeBytes - 1) / HostPool::kHugeBytes * HostPool::kHugeBytes;
+/// The class of the smallest block that holds `bytes`.
+BlockClass class_of(std::size_t bytes) {
+  return block_class(bytes, HostPool::kAlignment);
 }
 
 /// A new block of the machine, or null.
@@ -86,7 +67,7 @@ std::optional<std::int64_t> available_host_memory() {
 }
 
 HostPool::HostPool(std::int64_t max_kept_bytes)
-    : max_kept_bytes_(max_kept_bytes), kept_(size_class(kMaxBytes).number + 1) {}
+    : max_kept_bytes_(max_kept_bytes), kept_(class_of(kMaxBytes).number + 1) {}
 
 HostPool::~HostPool() {
   trim_locked(0);
@@ -103,8 +84,8 @@ void* HostPool::take_kept(std::size_t number, std::size_t block_bytes) {
 
 void* HostPool::allocate(std::size_t bytes) {
   if (bytes > kMaxBytes) fail(bytes, "more than any machine has");
-  const SizeClass chosen = size_class(bytes);
-  const std::size_t block_bytes = block_bytes_of(chosen);
+  const BlockClass chosen = class_of(bytes);
+  const std::size_t block_bytes = chosen.bytes;
   const auto block = static_cast<std::int64_t>(block_bytes);
   {
     const std::lock_guard lock(mutex_);
@@ -140,8 +121,8 @@ void* HostPool::allocate(std::size_t bytes) {
 
 void HostPool::free(void* memory, std::size_t bytes) noexcept {
   if (memory == nullptr) return;
-  const SizeClass chosen = size_class(bytes);
-  const auto block = static_cast<std::int64_t>(block_bytes_of(chosen));
+  const BlockClass chosen = class_of(bytes);
+  const auto block = static_cast<std::int64_t>(chosen.bytes);
   {
     const std::lock_guard lock(mutex_);
     stats_.in_use -= block;
@@ -175,10 +156,7 @@ void HostPool::trim_locked(std::int64_t keep_bytes) {
     while (!blocks.empty() && stats_.reserved - stats_.in_use > keep_bytes) {
       std::free(blocks.back());
       blocks.pop_back();
-      const std::size_t units = number < kClassesPerOctave ? number + 1
-                                                           : (number % kClassesPerOctave + kClassesPerOctave + 1)
-                                                                 << (number / kClassesPerOctave - 1);
-      stats_.reserved -= static_cast<std::int64_t>(block_bytes_of({number, units * kAlignment}));
+      stats_.reserved -= static_cast<std::int64_t>(block_class_bytes(number, kAlignment));
     }
   }
 }

@@ -34,7 +34,7 @@ class HostPool {
 
  private:
   /// A block from the free list of its class, or null.
-  void* take_kept(std::size_t size_class, std::size_t block_bytes);
+  void* take_kept(std::size_t number, std::size_t block_bytes);
   [[noreturn]] void fail(std::size_t bytes, const char* reason) const;
   void trim_locked(std::int64_t keep_bytes);
 

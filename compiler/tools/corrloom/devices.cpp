@@ -11,6 +11,8 @@ ExitCode devices_command(const Options&) {
   for (const runtime::BackendRef& backend : runtime::all_backends()) {
     text += fmt::format("{:<8} {} ({})\n", backend->device().name(), backend->description(), backend->architecture());
   }
+  const std::string status = runtime::cuda_status();
+  if (!status.empty()) text += status + "\n";
   write_result(text);
   return ExitCode::Done;
 }

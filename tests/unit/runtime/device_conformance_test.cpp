@@ -1,28 +1,53 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <numeric>
 #include <thread>
 
 #include "ir/base/errors.h"
 #include "runtime/backend.h"
+#include "tests/unit/runtime/fake_driver.h"
 #include "tests/unit/runtime/fake_gpu.h"
 #include "tests/unit/runtime/test_programs.h"
 
 namespace corrloom::runtime {
 namespace {
 
+/// Two devices of a kind, and what they need to live.
+struct Devices {
+  std::shared_ptr<void> environment;
+  BackendRef first, second;
+};
+
 /// One kind of device that the suite runs against.
 struct BackendCase {
   const char* name;
-  std::function<BackendRef()> make;
+  std::function<Devices()> make;
   std::function<kernel::Target()> target;
 };
+
+Devices two_of(const std::function<BackendRef(int)>& make) {
+  return {nullptr, make(0), make(1)};
+}
+/// The CUDA backend, on a driver made of host memory.
+Devices on_fake_driver() {
+  auto driver = std::make_shared<test::FakeDriver>();
+  const cuda::CudaDevices found = test::FakeDriver::devices();
+  return {driver, found.backends.at(0), found.backends.at(1)};
+}
 
 class DeviceConformance : public testing::TestWithParam<BackendCase> {
  protected:
   void SetUp() override {
     test::use_test_loader();
-    device = GetParam().make();
+    devices = GetParam().make();
+    device = devices.first;
+  }
+  void TearDown() override {
+    device = devices.first = devices.second = nullptr;
+    if (devices.environment == nullptr) return;
+    EXPECT_EQ(std::static_pointer_cast<test::FakeDriver>(devices.environment)->leaks(), "");
   }
   void* upload(const std::vector<float>& values, Stream stream = {}) {
     void* const memory = device->allocate(values.size() * 4, stream);
@@ -43,6 +68,7 @@ class DeviceConformance : public testing::TestWithParam<BackendCase> {
     device->launch({.code = &code, .kernel = 0, .blocks = (n + 3) / 4, .arguments = arguments, .argument_count = 4},
                    stream);
   }
+  Devices devices;
   BackendRef device;
 };
 
@@ -106,7 +132,7 @@ TEST_P(DeviceConformance, CopiesAndFills) {
 }
 
 TEST_P(DeviceConformance, CopiesFromAPeer) {
-  const BackendRef peer = GetParam().make();
+  const BackendRef peer = devices.second;
   const float values[] = {7, 8};
   void* const there = peer->allocate(8);
   peer->copy_from_host(there, values, 8);
@@ -189,11 +215,106 @@ TEST_P(DeviceConformance, ServesManyThreadsAtOnce) {
   EXPECT_EQ(device->memory().in_use, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, DeviceConformance,
-                         testing::Values(BackendCase{"Host", make_host_backend, test::host_target},
-                                         BackendCase{"FakeGpu", [] { return test::make_fake_gpu(0); },
-                                                     test::ptx_target_for_tests}),
-                         [](const auto& info) { return std::string(info.param.name); });
+TEST_P(DeviceConformance, ReusesMemoryInTheOrderOfStreams) {
+  const test::ProgramRef program = test::add_program(GetParam().target(), 1024);
+  const std::unique_ptr<LoadedCode> code = device->load(*program);
+  const Stream second = device->create_stream();
+  const std::vector<float> ones(1024, 1), fives(1024, 5);
+  void* const y = device->allocate(4096);
+  void* const x = upload(ones);
+  // The default stream still has to read x when it is given back and its bytes are asked for again.
+  add(*code, x, x, y, 1024);
+  device->free(x, 4096);
+  void* const same_stream = upload(fives);
+  device->free(same_stream, 4096);
+  void* const other_stream = upload(fives, second);
+  EXPECT_EQ(download(y, 1024), std::vector<float>(1024, 2));
+  EXPECT_EQ(download(other_stream, 1024, second), fives);
+  device->free(other_stream, 4096, second);
+  device->free(y, 4096);
+  device->synchronise();
+  device->destroy_stream(second);
+  EXPECT_EQ(device->memory().in_use, 0);
+}
+
+TEST_P(DeviceConformance, FreesBehindAnotherStream) {
+  const test::ProgramRef program = test::add_program(GetParam().target(), 1024);
+  const std::unique_ptr<LoadedCode> code = device->load(*program);
+  const Stream second = device->create_stream();
+  const std::vector<float> ones(1024, 1), fives(1024, 5);
+  // Ten blocks of the default stream end behind work of the second one; taken again, none may be written too early.
+  std::vector<void*> sums;
+  for (int round = 0; round < 10; ++round) {
+    void* const x = upload(ones);
+    const Event uploaded = device->record();
+    device->wait(second, uploaded);
+    device->destroy_event(uploaded);
+    void* const y = device->allocate(4096, second);
+    add(*code, x, x, y, 1024, second);
+    device->free(x, 4096, second);
+    sums.push_back(y);
+    void* const again = upload(fives);
+    device->free(again, 4096);
+  }
+  for (void* const y : sums) {
+    EXPECT_EQ(download(y, 1024, second), std::vector<float>(1024, 2));
+    device->free(y, 4096, second);
+  }
+  device->synchronise();
+  device->destroy_stream(second);
+  EXPECT_EQ(device->memory().in_use, 0);
+}
+
+TEST_P(DeviceConformance, CopiesMoreThanTheStagingRingHolds) {
+  const std::size_t count = (std::size_t{40} << 20) / 4 + 3;
+  std::vector<float> values(count);
+  for (std::size_t k = 0; k < count; ++k) values[k] = static_cast<float>(k % 8191);
+  void* const memory = device->allocate(count * 4);
+  device->copy_from_host(memory, values.data(), count * 4);
+  const std::vector<float> sent = values;
+  std::fill(values.begin(), values.end(), -1.0F);  // pageable memory is free again on return
+  device->copy_to_host(values.data(), memory, count * 4);
+  EXPECT_EQ(values, sent);
+  device->free(memory, count * 4);
+}
+
+TEST_P(DeviceConformance, CopiesPinnedMemoryAsWorkOfTheStream) {
+  auto* const pinned = static_cast<float*>(device->allocate_pinned(64));
+  std::iota(pinned, pinned + 16, 0.0F);
+  void* const memory = device->allocate(64);
+  device->copy_from_host(memory, pinned, 64, {}, HostMemory::Pinned);
+  device->synchronise(Stream{});
+  std::fill(pinned, pinned + 16, -1.0F);
+  device->copy_to_host(pinned, memory, 64, {}, HostMemory::Pinned);
+  device->synchronise(Stream{});
+  EXPECT_EQ(pinned[15], 15);
+  device->free(memory, 64);
+  device->free_pinned(pinned, 64);
+}
+
+TEST_P(DeviceConformance, CopiesFromManyThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 8; ++number) {
+    threads.emplace_back([&, number] {
+      const std::size_t count = (std::size_t{5} << 20) / 4;
+      std::vector<float> values(count, static_cast<float>(number)), back(count);
+      void* const memory = device->allocate(count * 4);
+      device->copy_from_host(memory, values.data(), count * 4);
+      device->copy_to_host(back.data(), memory, count * 4);
+      EXPECT_EQ(back, values);
+      device->free(memory, count * 4);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Backends, DeviceConformance,
+    testing::Values(BackendCase{"Host", [] { return two_of([](int) { return make_host_backend(); }); },
+                                test::host_target},
+                    BackendCase{"FakeGpu", [] { return two_of(test::make_fake_gpu); }, test::ptx_target_for_tests},
+                    BackendCase{"FakeDriver", on_fake_driver, test::ptx_target_for_tests}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace corrloom::runtime

@@ -46,7 +46,10 @@ struct FakeCode : LoadedCode {
 class FakeGpu final : public DeviceBackend {
  public:
   explicit FakeGpu(int index) : index_(index) {}
-  ~FakeGpu() override { synchronise(); }
+  ~FakeGpu() override {
+    synchronise();
+    faults().clear();
+  }
 
   Device device() const override { return cuda(index_); }
   std::string description() const override { return "fake GPU"; }
@@ -73,14 +76,19 @@ class FakeGpu final : public DeviceBackend {
   }
   void set_memory_limit(std::optional<std::int64_t> bytes) override { pool_.set_limit(bytes); }
 
-  void copy_from_host(void* to, const void* from, std::size_t bytes, Stream stream) override {
+  void* allocate_pinned(std::size_t bytes) override { return pinned_.allocate(bytes); }
+  void free_pinned(void* memory, std::size_t bytes) noexcept override { pinned_.free(memory, bytes); }
+
+  void copy_from_host(void* to, const void* from, std::size_t bytes, Stream stream, HostMemory kind) override {
+    if (kind == HostMemory::Pinned) return copy_within(to, from, bytes, stream);
     const auto* const begin = static_cast<const unsigned char*>(from);
     push(stream, [to, staged = std::vector<unsigned char>(begin, begin + bytes)] {
       std::copy(staged.begin(), staged.end(), static_cast<unsigned char*>(to));
     });
   }
-  void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) override {
+  void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream, HostMemory kind) override {
     copy_within(to, from, bytes, stream);
+    if (kind == HostMemory::Pageable) synchronise(stream);
   }
   void copy_within(void* to, const void* from, std::size_t bytes, Stream stream) override {
     push(stream, [=] {
@@ -118,6 +126,8 @@ class FakeGpu final : public DeviceBackend {
     });
   }
 
+  Stream upload_stream() override { return {&upload_}; }
+  Stream download_stream() override { return {&download_}; }
   Stream create_stream() override { return {new Queue}; }
   void destroy_stream(Stream stream) noexcept override {
     synchronise(stream);
@@ -167,7 +177,8 @@ class FakeGpu final : public DeviceBackend {
 
   int index_;
   HostPool pool_{std::int64_t{1} << 20};
-  Queue main_;
+  HostPool pinned_{std::int64_t{1} << 20};
+  Queue main_, upload_, download_;
   std::map<void*, bool> queues_;
 };
 

@@ -62,7 +62,7 @@ void gather(void* const* args, std::int64_t first, std::int64_t last) {
 }
 
 const std::map<std::string, HostEntry> kKernels = {
-    {"add", add}, {"scale", scale}, {"increment", increment}, {"gather", gather}};
+    {"add", add}, {"scale", scale}, {"scale_by", scale}, {"increment", increment}, {"gather", gather}};
 
 class TestCode : public HostCode {
  public:
@@ -96,6 +96,8 @@ ProgramRef program(const char* op, const kernel::Target& target) {
   auto made = std::make_shared<kernel::CompiledProgram>();
   made->op = op;
   made->target = target;
+  // What the fake driver reads in place of PTX: kernels, and for each parameter whether it is an address or a value.
+  if (target.kind == kernel::TargetKind::Ptx) made->code = "add ppps\nscale ppss\nscale_by ppps\nincrement ps\ngather pppssp\n";
   return made;
 }
 
@@ -153,7 +155,7 @@ ProgramRef scale_program(const kernel::Target& target) {
   const Argument s{Argument::Kind::Scalar, 1};
   const std::pair<int, int> steps[] = {{0, 1}, {1, 2}, {2, 3}, {3, 4}};
   for (const auto& [from, to] : steps) {
-    made->kernels.push_back({.name = "scale",
+    made->kernels.push_back({.name = to == 4 ? "scale" : "scale_by",
                              .op = "Y",
                              .blocks = blocks_of(symbol(0)),
                              .arguments = {buffer_argument(from), buffer_argument(to), to == 4 ? s : buffer_argument(5),
