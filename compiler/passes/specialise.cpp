@@ -1,6 +1,7 @@
 #include "compiler/passes/specialise.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -149,10 +150,24 @@ void keep_order_free(Op& op) {
     compute->numerics.order = tensor::Numerics::OrderMode::Any;
 }
 
+/// Where the reads of an expression stand in the source.
+std::set<std::pair<std::uint32_t, std::uint32_t>> reads_of(const Expr& expr) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> out;
+  scalar::for_each_node(expr, [&](const Expr& node) {
+    if (const scalar::Read* read = scalar::as_read(node)) out.emplace(read->span.begin, read->span.end);
+  });
+  return out;
+}
+
 void simplify_op(Op& op) {
   const affine::Ranges ranges = ranges_of(op);
   keep_order_free(op);
-  tensor::rewrite_exprs(op, [&](const Expr& expr) { return scalar::simplify(affine::simplify_index(expr, ranges)); });
+  tensor::rewrite_exprs(op, [&](const Expr& expr) {
+    const Expr simple = scalar::simplify(affine::simplify_index(expr, ranges));
+    // What a read needs at entry holds whether or not its value matters (`x % (v % 2)` is 0 for all v), so reads have
+    // to stay until check_bounds has seen them.
+    return reads_of(simple) == reads_of(expr) ? simple : expr;
+  });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
@@ -30,6 +31,7 @@ constexpr Generator kGenerators[] = {
     {"randn", Kind::Randn, 0, 0, "randn[2,3]"},
     {"randint", Kind::Randint, 2, 2, "randint(0,10)[2,3]"},
     {"rand", Kind::Rand, 0, 0, "rand[2,3]"},
+    {"extremes", Kind::Extremes, 0, 0, "extremes[2,3]"},
 };
 
 constexpr std::string_view kWords[] = {"true", "false", "inf", "nan"};
@@ -240,6 +242,48 @@ Tensor make_arange(const GeneratedValue& value, DType dtype) {
   return result;
 }
 
+/// The values of a dtype at which arithmetic turns: zeros of both signs, the ends, what lies next to them, and for
+/// floats infinities, NaN, denormals and numbers around 1.
+std::vector<Value> edge_values(DType dtype) {
+  if (dtype == DType::Bool) return {Value::boolean(false), Value::boolean(true)};
+  std::vector<Value> values;
+  if (!is_float(dtype)) {
+    for (const std::int64_t small : {0, 1, 2, 3, -1, -2}) values.push_back(Value::integer(dtype, small));
+    const int width = bit_width(dtype);
+    const std::uint64_t ones = ~std::uint64_t{0} >> (64 - width), top = std::uint64_t{1} << (width - 1);
+    for (const std::uint64_t bits : {ones, top, top - 1, ones - 1, top + 1}) values.push_back({dtype, bits & ones});
+    return values;
+  }
+  using Limits = std::numeric_limits<double>;
+  for (const double value :
+       {0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.0, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()})
+    values.push_back(Value::floating(dtype, value));
+  const int width = bit_width(dtype);
+  const std::uint64_t infinity = Value::floating(dtype, Limits::infinity()).bits,
+                      sign = std::uint64_t{1} << (width - 1);
+  const std::uint64_t one = Value::floating(dtype, 1.0).bits;
+  // The least denormal, one in their middle, the largest finite number, and the neighbours of 1.
+  for (const std::uint64_t bits :
+       {std::uint64_t{1}, std::uint64_t{1} | sign, one / 64, infinity - 1, (infinity - 1) | sign, one + 1, one - 1})
+    values.push_back({dtype, bits});
+  return values;
+}
+
+/// One in three elements is one of `edge_values`, the others are ordinary numbers.
+Tensor make_extremes(const Shape& shape, DType dtype, std::uint64_t seed) {
+  const std::vector<Value> edges = edge_values(dtype);
+  Tensor result = Tensor::empty(shape, dtype);
+  auto* const elements = static_cast<std::byte*>(result.address());
+  for (std::int64_t k = 0; k < result.element_count(); ++k) {
+    const std::uint64_t bits = runtime::draw(seed, static_cast<std::uint64_t>(k));
+    Value value = edges[(bits / 3) % edges.size()];
+    if (bits % 3 != 0 && is_float(dtype)) value = Value::floating(dtype, static_cast<double>(bits % 2001) / 250 - 4);
+    if (bits % 3 != 0 && is_integer(dtype)) value = Value::integer(dtype, static_cast<std::int64_t>(bits % 10));
+    runtime::write_element(elements + k * byte_size(dtype), value);
+  }
+  return result;
+}
+
 Tensor make_generated(const GeneratedValue& value, std::optional<DType> wanted) {
   const DType by_kind = value.kind == Kind::Randint ? DType::I64 : DType::F32;
   const DType dtype = value.dtype ? *value.dtype : wanted.value_or(by_kind);
@@ -259,6 +303,8 @@ Tensor make_generated(const GeneratedValue& value, std::optional<DType> wanted) 
     case Kind::Randint:
       return randint(number_in(value.numbers[0], DType::I64).as_i64(), number_in(value.numbers[1], DType::I64).as_i64(),
                      value.shape, dtype, cpu(), value.seed);
+    case Kind::Extremes:
+      return make_extremes(value.shape, dtype, value.seed);
   }
   CORRLOOM_CHECK(false, "a generator without a rule");
 }

@@ -31,7 +31,7 @@ struct NumberValue {
 };
 /// A generated tensor.
 struct GeneratedValue {
-  enum class Kind : std::uint8_t { Zeros, Ones, Full, Arange, Rand, Randn, Randint };
+  enum class Kind : std::uint8_t { Zeros, Ones, Full, Arange, Rand, Randn, Randint, Extremes };
   Kind kind = Kind::Zeros;
   std::vector<std::string>
       numbers;  ///< in parentheses: Full (value), Randint (low, high), Arange (start, step; optional)

@@ -334,8 +334,8 @@ class Check(CorrloomTest):
                       self.done("check", "ops.loom:corr2d", "X=randn[5,7]@1", "K=randn[2,3]@2").stdout)
 
     def test_makes_arguments_up_for_an_op_that_is_named(self):
-        for op, count in [("corr2d", 3), ("scaled", 6), ("flipped", 3), ("four", 3)]:
-            self.assertEqual(self.done("check", f"ops.loom:{op}").stdout.count("has the bits of the interpreter"), count, op)
+        for op in ["corr2d", "scaled", "flipped", "four"]:
+            self.assertRegex(self.done("check", f"ops.loom:{op}").stdout, r"12 made-up calls: the interpreter and cpu.* agree bit for bit")
         self.write("in.loom", "op f(W: f32[N]) -> V: f32[N] in W { V[i] = W[i] * 2 }")
         self.done("check", "in.loom:f")
         self.write("never.loom", "op f(X: f32[N]) -> Y: f32[N] where N > 1000 { Y[i] = X[i] }")

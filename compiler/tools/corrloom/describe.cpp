@@ -113,8 +113,10 @@ std::string describe(const tensor::Graph& graph) {
     if (compute->reduction) text += " over " + axes_text(compute->reduction->axes, graph);
     text += "\n";
   }
-  for (const tensor::Condition& condition : graph.conditions)
-    text += "  needs " + in_source_form(condition.holds, graph) + "\n";
+  for (const tensor::Condition& condition : graph.conditions) {
+    const scalar::Value* known = scalar::as_constant(condition.holds);
+    if (known == nullptr || !known->as_bool()) text += "  needs " + in_source_form(condition.holds, graph) + "\n";
+  }
   return text;
 }
 

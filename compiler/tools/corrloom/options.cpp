@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kValueHelp = R"(
 A VALUE is a file (x.npy, w.npz:key, w.safetensors:key, img.png, img.pgm: u8, [H,W] or [C,H,W]), a number, or generated:
-randn[3,5], rand[3,5], randint(0,10)[4,4]:i32, arange[6], arange(1,2)[6], zeros[2,3], ones[2,3], full(0.5)[2,3]; `:dtype` and
-`@seed` may follow.
+randn[3,5], rand[3,5], randint(0,10)[4,4]:i32, arange[6], arange(1,2)[6], zeros[2,3], ones[2,3], full(0.5)[2,3],
+extremes[2,3] (infinities, NaN, -0, ends of the range among ordinary numbers); `:dtype` and `@seed` may follow.
 )";
 constexpr const char* kExitCodes = R"(
 Exit codes: 0 done; 1 the program or its inputs are wrong; 2 usage; 3 the machine failed (device, memory, files); 4 internal

@@ -1,4 +1,4 @@
-#include "compiler/tools/corrloom/compare.h"
+#include "compiler/tools/check/arrays.h"
 
 #include <cmath>
 #include <cstring>

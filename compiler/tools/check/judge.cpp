@@ -1,0 +1,206 @@
+#include "compiler/tools/check/judge.h"
+
+#include <algorithm>
+#include <functional>
+#include <variant>
+
+#include "compiler/api/op_core.h"
+#include "compiler/driver/compile.h"
+#include "compiler/tools/check/arrays.h"
+#include "ir/tensor/interpret.h"
+#include "ir/tensor/text.h"
+#include "runtime/run.h"
+
+namespace corrloom::tools {
+namespace {
+
+using tensor::Array;
+
+/// What a run gave: results, or the input error that it ended with.
+struct Outcome {
+  std::vector<Array> results;
+  std::optional<std::string> error;
+};
+
+Outcome outcome_of(const std::function<std::vector<Array>()>& run) {
+  try {
+    return {run(), std::nullopt};
+  } catch (const InputError& error) {
+    return {{}, error.what()};
+  }
+}
+
+std::vector<Array> arrays_of(const std::vector<Tensor>& tensors) {
+  std::vector<Array> out;
+  for (const Tensor& tensor : tensors) out.push_back(to_array(tensor));
+  return out;
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+/// What differs between two outcomes, if anything.
+std::optional<std::string> difference_of(const OpInfo& info, const Outcome& found, const Outcome& wanted) {
+  if (found.error && wanted.error) return std::nullopt;
+  if (found.error) return "fails: " + first_line(*found.error);
+  if (wanted.error) return "does not fail; wanted the error: " + first_line(*wanted.error);
+  for (std::size_t k = 0; k < found.results.size(); ++k) {
+    if (const auto fault = difference(found.results[k], wanted.results[k])) return info.results[k].name + ": " + *fault;
+  }
+  return std::nullopt;
+}
+
+/// Restores the number of threads.
+class Threads {
+ public:
+  explicit Threads(int threads) : before_(thread_count()) { set_thread_count(threads); }
+  ~Threads() { set_thread_count(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+class Judge {
+ public:
+  Judge(const Op& op, const std::vector<Argument>& arguments)
+      : op_(op), arguments_(arguments), split_(api::split_arguments(op.info(), arguments)) {}
+
+  Verdict run(const std::vector<Device>& devices) {
+    try {
+      bind();
+    } catch (const InputError& error) {
+      verdict_.refusal = error.what();
+      return std::move(verdict_);
+    }
+    const std::shared_ptr<const tensor::Graph> graph = op_.core()->graph();
+    const Outcome written = interpreted(*graph);
+    if (written.error) verdict_.notes.push_back("fails everywhere: " + first_line(*written.error));
+    const tensor::Graph strict = in_strict_order(*graph);
+    for (const Device device : devices) {
+      compare(device, "in strict order on " + device.name(), written, compiled_strictly(strict, device));
+      compare_default(device, written);
+    }
+    return std::move(verdict_);
+  }
+
+ private:
+  using Runner = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+  void bind() {
+    std::vector<TensorType> types;
+    for (const Tensor& tensor : split_.tensors) types.push_back(tensor.type());
+    const std::vector<std::optional<scalar::Value>> scalars(split_.scalars.begin(), split_.scalars.end());
+    values_ = op_.core()->bind(types, scalars);
+  }
+
+  Outcome interpreted(const tensor::Graph& graph) const {
+    return outcome_of([&] {
+      std::vector<Array> inputs;
+      for (const Tensor& tensor : split_.tensors) inputs.push_back(to_array(tensor));
+      return tensor::interpret(graph, inputs, frontend::in_symbol_order(graph, values_));
+    });
+  }
+
+  static tensor::Graph in_strict_order(tensor::Graph graph) {
+    for (tensor::Op& op : graph.ops) {
+      if (auto* compute = std::get_if<tensor::Compute>(&op.kind))
+        compute->numerics = {tensor::Numerics::OrderMode::Strict, false};
+    }
+    return graph;
+  }
+
+  /// The strict graph with every symbol put in as a constant.
+  Runner compiled_strictly(const tensor::Graph& strict, Device device) const {
+    driver::CompileOptions options;
+    options.target = api::target_of(device);
+    options.bindings = values_;
+    Diagnostics diagnostics;
+    const std::optional<driver::Compiled> compiled = driver::compile(strict, options, diagnostics);
+    if (!compiled) throw CompileError(diagnostics.render());
+    auto loaded = std::make_shared<runtime::LoadedProgram>(compiled->program, runtime::backend_of(device));
+    return [loaded](const std::vector<Tensor>& tensors) { return loaded->run(tensors, {}); };
+  }
+
+  /// The op as users call it, against the graph that its own passes left.
+  void compare_default(Device device, const Outcome& written) {
+    std::vector<TypeArgument> types;
+    for (const Argument& argument : arguments_)
+      types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));
+    const Compiled compiled = op_.compile(types, device);
+    Diagnostics diagnostics;
+    const auto text = std::make_shared<const SourceFile>("tensor text", compiled.text(Stage::Tensor));
+    const std::optional<tensor::Graph> graph = tensor::parse(text, diagnostics);
+    CORRLOOM_CHECK(graph.has_value(), "the tensor text does not parse:\n", diagnostics.render());
+    if (is_approximate(*graph)) return;
+    const Outcome optimised = interpreted(*graph);
+    // An exact result has one value whatever the order.
+    for (std::size_t k = 0; k < optimised.results.size() && !written.error; ++k) {
+      if (is_float(optimised.results[k].dtype)) continue;
+      if (const auto fault = difference(optimised.results[k], written.results[k]))
+        found("the passes for " + device.name(), op_.info().results[k].name + ": " + *fault);
+    }
+    compare(device, "on " + device.name(), optimised, [&](const std::vector<Tensor>& tensors) {
+      std::vector<Argument> arguments;
+      std::size_t next = 0;
+      for (const Argument& argument : arguments_)
+        arguments.push_back(argument.is_tensor() ? Argument(tensors[next++]) : argument);
+      return compiled.call(arguments);
+    });
+    if (!optimised.error && !written.error) note_results(device, optimised, written);
+  }
+
+  static bool is_approximate(const tensor::Graph& graph) {
+    return std::any_of(graph.ops.begin(), graph.ops.end(), [](const tensor::Op& op) {
+      const auto* compute = std::get_if<tensor::Compute>(&op.kind);
+      return compute != nullptr && compute->numerics.fast_math;
+    });
+  }
+
+  /// Runs three times, the last time on several threads.
+  void compare(Device device, const std::string& who, const Outcome& wanted, const Runner& run) {
+    for (int call = 1; call <= 3; ++call) {
+      const Threads threads(call == 3 ? 4 : 1);
+      const Outcome outcome = outcome_of([&] {
+        // Copies: an op may write into the storage of an input.
+        std::vector<Tensor> tensors;
+        for (const Tensor& tensor : split_.tensors) tensors.push_back(tensor.copy().to(device));
+        return arrays_of(run(tensors));
+      });
+      if (const auto fault = difference_of(op_.info(), outcome, wanted)) {
+        found(who + (call == 1 ? "" : ", call " + std::to_string(call)), *fault);
+        return;
+      }
+    }
+  }
+
+  void found(const std::string& who, const std::string& what) {
+    if (verdict_.difference.empty()) verdict_.difference = who + ": " + what;
+  }
+
+  void note_results(Device device, const Outcome& optimised, const Outcome& written) {
+    for (std::size_t k = 0; k < optimised.results.size(); ++k) {
+      const Array& array = optimised.results[k];
+      const auto rounding = difference(array, written.results[k]);
+      verdict_.notes.push_back(op_.info().results[k].name + ": " + TensorType{array.dtype, array.extents}.to_string() +
+                               " on " + device.name() + " has the bits of the interpreter" +
+                               (rounding ? " (strict order rounds otherwise: " + *rounding + ")" : ""));
+    }
+  }
+
+  const Op& op_;
+  const std::vector<Argument>& arguments_;
+  api::SplitArguments split_;
+  frontend::SymbolValues values_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices) {
+  return Judge(op, arguments).run(devices);
+}
+
+}  // namespace corrloom::tools

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/api/corrloom.h"
+
+namespace corrloom::tools {
+
+/// What running an op in every way showed.
+struct Verdict {
+  /// Why the call was refused before it ran, everywhere alike; empty when it ran.
+  std::string refusal;
+  /// The first difference: who, and in what. Empty: all agree.
+  std::string difference;
+  /// One line a result, for people.
+  std::vector<std::string> notes;
+};
+
+/// Runs the op on the arguments (tensors on the host) by the interpreter, and compiled for each device: in strict
+/// order, where the bits must be those of the program as written; in its own order, where they must be those of the
+/// graph that it was compiled from; three times in a row, on one and on several threads. An input error must appear
+/// everywhere or nowhere. Throws CompileError when the op does not compile for these arguments.
+Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices);
+
+}  // namespace corrloom::tools

@@ -1,0 +1,344 @@
+#include "tests/fuzz/program_generator.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "compiler/tools/check/question.h"
+
+namespace corrloom::fuzz {
+namespace {
+
+using tools::Random;
+
+/// A tensor that may be read.
+struct Array {
+  std::string name;
+  std::string dtype;
+  std::vector<std::string> dims;
+};
+/// An index variable with the text of its extent.
+struct Variable {
+  std::string name;
+  std::string extent;
+};
+
+bool is_float(const std::string& dtype) {
+  return dtype == "f32" || dtype == "f64" || dtype == "f16" || dtype == "bf16";
+}
+bool is_unsigned(const std::string& dtype) {
+  return dtype[0] == 'u';
+}
+
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed) : random_(seed) {}
+
+  std::string run() {
+    constexpr const char* kMain[] = {"f32", "f32", "f32", "f64", "f16", "bf16", "i32", "i64", "i8", "u8", "i16", "u32"};
+    main_ = random_.pick(kMain);
+    std::string parameters;
+    const int inputs = static_cast<int>(random_.between(1, 3));
+    for (int k = 0; k < inputs; ++k)
+      parameters += (k == 0 ? "" : ", ") + input(std::string(1, static_cast<char>('P' + k)));
+    if (random_.one_in(4)) {
+      scalar_ = "s";
+      parameters += ", s: " + main_;
+    }
+    std::string body;
+    const int locals = static_cast<int>(random_.between(0, 2));
+    for (int k = 0; k < locals; ++k) body += local("T" + std::to_string(k));
+    std::string results;
+    const int outputs = random_.one_in(5) ? 2 : 1;
+    for (int k = 0; k < outputs; ++k) body += result(k == 0 ? "Y" : "Z", results);
+    std::string with;
+    if (random_.one_in(8)) with = " with order = strict";
+    return "op f(" + parameters + ") -> " + (outputs == 2 ? "(" + results + ")" : results) + with + " {\n" + body +
+           "}\n";
+  }
+
+ private:
+  std::string input(const std::string& name) {
+    static constexpr const char* kDims[] = {"A", "B", "C"};
+    static constexpr const char* kOthers[] = {"i32", "bool", "u8", "f32"};
+    Array array{name, random_.one_in(5) ? random_.pick(kOthers) : main_, {}};
+    const int rank = static_cast<int>(random_.between(1, 3));
+    for (int axis = 0; axis < rank; ++axis) array.dims.push_back(random_.pick(kDims));
+    for (const std::string& dim : array.dims) {
+      if (std::find(dims_.begin(), dims_.end(), dim) == dims_.end()) dims_.push_back(dim);
+    }
+    arrays_.push_back(array);
+    return name + ": " + array.dtype + "[" + joined(array.dims) + "]";
+  }
+
+  static std::string joined(const std::vector<std::string>& texts) {
+    std::string out;
+    for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + text;
+    return out;
+  }
+
+  /// An extent over the dimensions.
+  std::string extent() {
+    const std::string dim = random_.pick(dims_);
+    switch (random_.between(0, 9)) {
+      case 0:
+        return dim + " + 1";
+      case 1:
+        return "2 * " + dim;
+      case 2:
+        return "(" + dim + " + 1) // 2";
+      case 3:
+        return "3";
+      case 4:
+        return "max(" + dim + " - 1, 0)";
+      default:
+        return dim;
+    }
+  }
+
+  // ---- Statements ----
+
+  std::vector<Variable> left_variables() {
+    static constexpr const char* kNames[] = {"i", "j", "k"};
+    std::vector<Variable> variables;
+    const int rank = static_cast<int>(random_.between(0, 3));
+    for (int axis = 0; axis < rank; ++axis) variables.push_back({kNames[axis], extent()});
+    return variables;
+  }
+
+  static std::vector<std::string> extents_of(const std::vector<Variable>& variables) {
+    std::vector<std::string> out;
+    for (const Variable& variable : variables) out.push_back(variable.extent);
+    return out;
+  }
+
+  std::string local(const std::string& name) {
+    if (random_.one_in(4)) return whole(name);
+    std::vector<Variable> variables = left_variables();
+    if (variables.empty()) variables.push_back({"i", random_.pick(dims_)});
+    const std::string dtype = random_.one_in(6) ? "bool" : main_;
+    scope_ = variables;
+    std::string ranges;
+    for (const Variable& variable : variables)
+      ranges += (ranges.empty() ? "" : ", ") + variable.name + ": " + variable.extent;
+    std::string text = "  let " + name + "[" + ranges + "] = " + expression(dtype, 3) + "\n";
+    arrays_.push_back({name, dtype, extents_of(variables)});
+    return text;
+  }
+
+  std::string result(const std::string& name, std::string& declarations) {
+    static constexpr const char* kOthers[] = {"bool", "i64", "f32"};
+    const std::string dtype = random_.one_in(5) ? random_.pick(kOthers) : main_;
+    const std::vector<Variable> variables = left_variables();
+    scope_ = variables;
+    declarations += (declarations.empty() ? "" : ", ") + name + ": " + dtype;
+    if (!variables.empty()) declarations += "[" + joined(extents_of(variables)) + "]";
+    std::vector<std::string> names;
+    for (const Variable& variable : variables) names.push_back(variable.name);
+    const std::string left = names.empty() ? name : name + "[" + joined(names) + "]";
+    return "  " + left + " = " + expression(dtype, 4) + "\n";
+  }
+
+  /// A local that moves whole tensors.
+  std::string whole(const std::string& name) {
+    const Array source = random_.pick(arrays_);
+    Array made{name, source.dtype, source.dims};
+    std::string text;
+    switch (random_.between(0, 4)) {
+      case 0: {
+        std::string product;
+        for (const std::string& dim : source.dims) product += (product.empty() ? "(" : " * (") + dim + ")";
+        made.dims = {product};
+        text = "reshape(" + source.name + ", [" + product + "])";
+        break;
+      }
+      case 1:
+        std::reverse(made.dims.begin(), made.dims.end());
+        text = "transpose(" + source.name + ")";
+        break;
+      case 2:
+        made.dims[0] = "2 * (" + made.dims[0] + ")";
+        text = "concat([" + source.name + ", " + source.name + "], 0)";
+        break;
+      case 3: {
+        made.dims[0] = "(" + made.dims[0] + " + 1) // 2";
+        text = source.name + "[::2";
+        for (std::size_t axis = 1; axis < source.dims.size(); ++axis) text += ", :";
+        text += "]";
+        break;
+      }
+      default:
+        made.dims[0] = made.dims[0] + " + 3";
+        text = "pad(" + source.name + ", [[1, 2]";
+        for (std::size_t axis = 1; axis < source.dims.size(); ++axis) text += ", [0, 0]";
+        text += "], " + literal(source.dtype) + ")";
+        break;
+    }
+    arrays_.push_back(made);
+    return "  let " + name + " = " + text + "\n";
+  }
+
+  // ---- Expressions ----
+
+  std::string literal(const std::string& dtype) {
+    static constexpr const char* kFloats[] = {"0", "1", "0.5", "2", "3.25", "-1", "-0.0"};
+    static constexpr const char* kInts[] = {"0", "1", "2", "3", "7"};
+    if (dtype == "bool") return random_.one_in(2) ? "true" : "false";
+    return is_float(dtype) ? random_.pick(kFloats) : random_.pick(kInts);
+  }
+
+  /// An operand: everything is in parentheses, so it may stand anywhere.
+  std::string expression(const std::string& dtype, int depth) {
+    if (depth <= 0 || random_.one_in(6)) return leaf(dtype);
+    switch (random_.between(0, 7)) {
+      case 0:
+      case 1:
+        return reduction(dtype, depth);
+      case 2:
+        return "(if " + condition(depth - 1) + " then " + expression(dtype, depth - 1) + " else " +
+               expression(dtype, depth - 1) + ")";
+      case 3:
+        return function(dtype, depth);
+      case 4:
+        return "(let v = " + expression(dtype, depth - 1) + " in " + two(dtype, "v", leaf(dtype)) + ")";
+      default:
+        return two(dtype, expression(dtype, depth - 1), expression(dtype, depth - 1));
+    }
+  }
+
+  std::string two(const std::string& dtype, const std::string& a, const std::string& b) {
+    static constexpr const char* kFloats[] = {"+", "-", "*", "*", "+", "/"};
+    static constexpr const char* kInts[] = {"+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>"};
+    static constexpr const char* kBools[] = {"&&", "||", "&", "|", "^"};
+    const char* op = dtype == "bool"   ? random_.pick(kBools)
+                     : is_float(dtype) ? random_.pick(kFloats)
+                                       : random_.pick(kInts);
+    return "(" + a + " " + op + " " + b + ")";
+  }
+
+  std::string condition(int depth) {
+    static constexpr const char* kCompare[] = {"<", "<=", ">", ">=", "==", "!="};
+    if (!scope_.empty() && random_.one_in(2))
+      return "(" + random_.pick(scope_).name + " " + random_.pick(kCompare) + " " +
+             std::to_string(random_.between(0, 4)) + ")";
+    return "(" + expression(main_, depth) + " " + random_.pick(kCompare) + " " + expression(main_, depth) + ")";
+  }
+
+  std::string function(const std::string& dtype, int depth) {
+    const std::string a = expression(dtype, depth - 1);
+    if (dtype == "bool") return "(!" + a + ")";
+    static constexpr const char* kTwo[] = {"min", "max"};
+    if (random_.one_in(3)) return std::string(random_.pick(kTwo)) + "(" + a + ", " + expression(dtype, depth - 1) + ")";
+    if (random_.one_in(4))
+      return "select(" + condition(depth - 1) + ", " + a + ", " + expression(dtype, depth - 1) + ")";
+    if (!is_float(dtype)) return is_unsigned(dtype) ? "(~" + a + ")" : "abs(" + a + ")";
+    static constexpr const char* kOne[] = {"exp", "sqrt", "tanh", "abs", "floor", "ceil", "log", "erf"};
+    return std::string(random_.pick(kOne)) + "(" + a + ")";
+  }
+
+  std::string leaf(const std::string& dtype) {
+    if (random_.one_in(7)) return literal(dtype);
+    if (!scalar_.empty() && dtype == main_ && random_.one_in(6)) return scalar_;
+    if (!scope_.empty() && random_.one_in(7)) {
+      const std::string& name = random_.pick(scope_).name;
+      return dtype == "bool" ? "(" + name + " % 2 == 0)" : dtype == "i64" ? name : dtype + "(" + name + ")";
+    }
+    const Array array = random_.pick(arrays_);
+    const std::string read = this->read(array);
+    if (array.dtype == dtype) return read;
+    return dtype == "bool" && array.dtype != "bool"
+               ? "(" + read + " > " + literal(array.dtype == "bool" ? "i32" : "u8") + ")"
+               : dtype + "(" + read + ")";
+  }
+
+  std::string read(const Array& array) {
+    std::vector<std::string> subscripts;
+    bool is_safe = true;
+    for (const std::string& dim : array.dims) {
+      std::vector<std::string> fitting;
+      for (const Variable& variable : scope_) {
+        if (variable.extent == dim) fitting.push_back(variable.name);
+      }
+      if (!fitting.empty() && !random_.one_in(4)) {
+        subscripts.push_back(random_.pick(fitting));
+        continue;
+      }
+      is_safe = false;
+      subscripts.push_back(any_subscript(dim));
+    }
+    const std::string text = array.name + "[" + joined(subscripts) + "]";
+    if (is_safe) return text;
+    static constexpr const char* kModes[] = {"edge", "wrap", "reflect"};
+    return "(" + text + " pad " + (random_.one_in(2) ? random_.pick(kModes) : literal(array.dtype)) + ")";
+  }
+
+  std::string any_subscript(const std::string& dim) {
+    const std::string offset = std::to_string(random_.between(0, 4));
+    if (scope_.empty()) return offset;
+    const std::string name = random_.pick(scope_).name;
+    switch (random_.between(0, 6)) {
+      case 0:
+        return name + " + " + offset;
+      case 1:
+        return name + " - " + offset;
+      case 2:
+        return "2 * " + name + " - " + offset;
+      case 3:
+        return name + " // 2";
+      case 4:
+        return "(" + dim + ") - 1 - " + name;
+      case 5:
+        return random_.pick(scope_).name + " + " + name + " - 1";
+      default:
+        return "(3 * " + name + " + " + offset + ") % 5";
+    }
+  }
+
+  std::string reduction(const std::string& dtype, int depth) {
+    if (reductions_ >= 3) return leaf(dtype);
+    static constexpr const char* kNumbers[] = {"sum", "sum", "sum", "max", "min", "prod"};
+    const std::string name = "r" + std::to_string(reductions_++);
+    const std::string range =
+        scope_.empty() || !random_.one_in(6) ? extent() : "0.." + random_.pick(scope_).name + " + 1";
+    const std::vector<Variable> outside = scope_;
+    scope_.push_back({name, range});
+    std::string kind, body;
+    if (dtype == "bool") {
+      kind = random_.one_in(2) ? "any" : "all";
+      body = "(" + name + " % 3 != 1 && " + expression("bool", depth - 2) + ")";
+    } else if (dtype == "i64" && random_.one_in(3)) {
+      // An empty argmax is an entry error: a range of one at least.
+      kind = random_.one_in(2) ? "argmax" : "argmin";
+      scope_.back().extent = "3";
+      body = using_variable(expression(main_, depth - 2), name, main_);
+      scope_ = outside;
+      return "(" + kind + "(" + name + ": 3) (" + body + "))";
+    } else {
+      kind = random_.pick(kNumbers);
+      body = using_variable(expression(dtype, depth - 2), name, dtype);
+    }
+    scope_ = outside;
+    return "(" + kind + "(" + name + ": " + range + ") (" + body + "))";
+  }
+
+  /// A reduction's body has to mention its variable.
+  static std::string using_variable(const std::string& body, const std::string& name, const std::string& dtype) {
+    if (body.find(name) != std::string::npos) return body;
+    return body + " + " + (dtype == "i64" ? name : dtype + "(" + name + ")");
+  }
+
+  Random random_;
+  std::string main_, scalar_;
+  std::vector<std::string> dims_;
+  std::vector<Array> arrays_;
+  std::vector<Variable> scope_;
+  int reductions_ = 0;
+};
+
+}  // namespace
+
+std::string random_program(std::uint64_t seed) {
+  return Generator(seed).run();
+}
+
+}  // namespace corrloom::fuzz
