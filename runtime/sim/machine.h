@@ -410,6 +410,10 @@ struct LaunchResult {
   std::string report() const;     ///< all findings as text, empty when there are none
 };
 
+/// Checks the sizes of a launch as `launch` does first, without running anything: `error` and `message` say the first
+/// rule that is broken.
+LaunchResult check_launch(const LaunchRequest& request, const LaunchOptions& options);
+
 /// Runs a kernel to its end on the calling thread and helpers it starts and joins. After a fault no further block
 /// starts, and what ran before stays written, as on a real device.
 LaunchResult launch(const LaunchRequest& request, const LaunchOptions& options);

@@ -200,6 +200,16 @@ LaunchError check_configuration(const LaunchRequest& request, const LaunchOption
 }  // namespace
 }  // namespace exec
 
+LaunchResult check_launch(const LaunchRequest& request, const LaunchOptions& options) {
+  LaunchResult result;
+  Dim3 cluster;
+  uint32_t shared_bytes = 0;
+  result.error =
+      exec::check_configuration(request, options, request.module->program().kernels.at(size_t(request.kernel)), cluster,
+                                shared_bytes, result.message);
+  return result;
+}
+
 LaunchResult launch(const LaunchRequest& request, const LaunchOptions& options) {
   const exec::KernelProgram& program = request.module->program().kernels.at(size_t(request.kernel));
   LaunchResult result;

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/sim/driver/cuda_types.h"
+#include "runtime/sim/machine.h"
+
+namespace corrloom::sim::driver {
+
+class Context;
+
+/// The module behind a CUmodule, and behind a library in one context.
+class LoadedModule {
+ public:
+  LoadedModule(std::unique_ptr<Module> module, CUcontext context) : module(std::move(module)), context(context) {}
+
+  const std::unique_ptr<Module> module;
+  const CUcontext context;
+  CUmodule handle = nullptr;
+  std::mutex mutex;
+  std::map<int, CUfunction> functions;  ///< handles made so far, by kernel index
+};
+
+/// What `cuFuncSetAttribute` and `cuKernelSetAttribute` set.
+struct FunctionSettings {
+  std::atomic<int> max_dynamic_shared_bytes{0};  ///< 0: not set
+  std::atomic<int> shared_carveout{-1};
+  std::atomic<int> non_portable_cluster{0};
+  std::atomic<int> cluster_policy{0};
+  std::atomic<int> cluster[3] = {0, 0, 0};
+};
+
+/// The kernel behind a CUfunction. Keeps its module alive for work that is queued.
+class Function {
+ public:
+  Function(std::shared_ptr<LoadedModule> module, int index) : module(std::move(module)), index(index) {}
+
+  const std::shared_ptr<LoadedModule> module;
+  const int index;
+  CUfunction handle = nullptr;
+  FunctionSettings settings;
+
+  const KernelInfo& info() const { return module->module->kernel(index); }
+};
+
+/// A library: PTX text that is loaded into each context that uses it.
+class Library {
+ public:
+  std::string text;
+  CUlibrary handle = nullptr;
+  std::vector<std::string> kernel_names;
+  std::mutex mutex;
+  std::map<CUcontext, std::weak_ptr<LoadedModule>> modules;
+  std::map<std::string, CUkernel> kernels;  ///< handles made so far
+};
+
+/// The kernel behind a CUkernel.
+class Kernel {
+ public:
+  Kernel(std::shared_ptr<Library> library, std::string name) : library(std::move(library)), name(std::move(name)) {}
+
+  const std::shared_ptr<Library> library;
+  const std::string name;
+};
+
+/// Options of a load: where logs go.
+struct JitOptions {
+  char* info_buffer = nullptr;
+  char* error_buffer = nullptr;
+  size_t info_bytes = 0, error_bytes = 0;
+  void** info_bytes_out = nullptr;  ///< receives how many bytes of log were written
+  void** error_bytes_out = nullptr;
+  void** wall_time_out = nullptr;  ///< receives milliseconds as float
+  bool verbose = false;
+};
+
+/// Reads option arrays; fails with INVALID_VALUE on unknown ones.
+JitOptions read_jit_options(unsigned count, const CUjit_option* options, void** values);
+
+/// Loads an image into a context. Anything but PTX text is refused: there is no machine that runs its code. Fails with
+/// the driver's code after writing the logs.
+std::shared_ptr<LoadedModule> load_image(Context& context, const void* image, const JitOptions& options);
+
+/// A function handle of the module; made on first use.
+CUfunction function_handle(const std::shared_ptr<LoadedModule>& module, int index);
+
+/// The function a handle names. A CUkernel is accepted in its place and means the kernel in the current context. Fails
+/// with INVALID_HANDLE.
+std::shared_ptr<Function> find_function(CUfunction handle);
+
+/// Bytes of dynamic shared memory the function may be launched with: what was opted in to, or what 48 KiB leave.
+int max_dynamic_shared(const Function& function);
+/// What cuFuncGetAttribute and cuFuncSetAttribute do.
+CUresult get_attribute(const Function& function, CUfunction_attribute attribute, int* value);
+void set_attribute(Function& function, CUfunction_attribute attribute, int value);
+
+/// The whole file. Fails with FILE_NOT_FOUND.
+std::string read_file(const char* path);
+
+/// The library's module in a context, loaded on first use.
+std::shared_ptr<LoadedModule> library_module(Library& library, Context& context);
+
+}  // namespace corrloom::sim::driver
