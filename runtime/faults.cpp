@@ -91,7 +91,7 @@ void FaultList::clear() noexcept {
 
 std::string fault_message(const kernel::CompiledProgram& program, std::uint64_t word) {
   const std::int64_t site = kernel::fault_site(word);
-  const std::string value = std::to_string(kernel::fault_value(word));
+  const std::string value = kernel::fault_value_text(word);
   CORRLOOM_CHECK(site < static_cast<std::int64_t>(program.check_sites.size()), "op ", program.op,
                  " reports a failure of site ", site, ", which it does not have");
   std::string message = program.check_sites[static_cast<std::size_t>(site)].message;

@@ -195,6 +195,7 @@ std::vector<kernel::Argument> all_arguments(const loop::Function& function) {
   for (std::size_t k = 0; k < function.symbols.size(); ++k) {
     arguments.push_back({kernel::Argument::Kind::Scalar, static_cast<int>(k)});
   }
+  if (loop::has_checks(function)) arguments.push_back({kernel::Argument::Kind::ErrorSlot});
   return arguments;
 }
 

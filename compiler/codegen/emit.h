@@ -18,8 +18,8 @@ struct KernelSource {
   const loop::Function* function = nullptr;  ///< stage Flat, functions expanded; outlives the call
   std::string entry;                         ///< symbol of the entry, unique in the program: see `symbol_name`
   /// What the entry takes, in order. The k-th Buffer is the function's k-th global buffer, whatever its `index`. A
-  /// Scalar's `index` is the function's SymbolId; so is the symbol of a Size that is just one symbol. Other sizes and
-  /// the error slot are passed, and nothing reads them.
+  /// Scalar's `index` is the function's SymbolId; so is the symbol of a Size that is just one symbol. Other sizes are
+  /// passed, and nothing reads them. A function with checks needs the ErrorSlot.
   std::vector<kernel::Argument> arguments;
   /// No written buffer shares storage with another buffer of this kernel.
   bool exclusive_buffers = true;
@@ -51,7 +51,8 @@ std::optional<EmittedCode> emit(std::span<const KernelSource> kernels, const ker
 /// words and from the names of library routines.
 std::string symbol_name(std::string_view kernel);
 
-/// The arguments of a function that stands alone: its global buffers, then every symbol as a Scalar.
+/// The arguments of a function that stands alone: its global buffers, then every symbol as a Scalar, then the ErrorSlot
+/// if it has checks.
 std::vector<kernel::Argument> all_arguments(const loop::Function& function);
 
 /// The threads of a block of the function: the extent of its Thread loop, or 1.

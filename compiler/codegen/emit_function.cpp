@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/body.h"
 #include "compiler/codegen/buffer_bytes.h"
+#include "compiler/codegen/emit_check.h"
 #include "compiler/codegen/emit_memory.h"
 #include "compiler/codegen/emit_primitive.h"
 #include "compiler/codegen/types.h"
@@ -132,8 +133,9 @@ class FunctionEmitter {
         },
         [&](const loop::Shuffle& k) { define(instr, shuffle(k)); },
         [&](const loop::Load& k) { define(instr, memory_.load(k, type_of(instr))); },
-        [&](const loop::Store& k) { store(k); }, [&](const loop::For& k) { emit_for(instr, k); },
-        [&](const loop::If& k) { emit_if(instr, k); });
+        [&](const loop::Store& k) { store(k); },
+        [&](const loop::Check& k) { define(instr, check(k, type_of(instr).lanes)); },
+        [&](const loop::For& k) { emit_for(instr, k); }, [&](const loop::If& k) { emit_if(instr, k); });
   }
 
   loop::Type type_of(const loop::Instr& instr) const { return function_.type(instr.results.at(0)); }
@@ -177,6 +179,14 @@ class FunctionEmitter {
     }
     if (shuffle.other) return builder_.CreateShuffleVector(source, body_.value(shuffle.other), shuffle.lanes);
     return builder_.CreateShuffleVector(source, shuffle.lanes);
+  }
+
+  Value* check(const loop::Check& check, int lanes) {
+    CORRLOOM_CHECK(entry_.error_slot != nullptr, function_.name, " has checks, but no error slot among its arguments");
+    const IndexCheck in_registers{check.site, in_lanes(body_.value(check.index), lanes),
+                                  in_lanes(body_.value(check.extent), lanes),
+                                  check.mask ? body_.value(check.mask) : nullptr};
+    return emit_check(builder_, in_registers, entry_.error_slot);
   }
 
   /// Outside their loop all threads of a block run the same code, and one of them stores for all. The others must not

@@ -65,8 +65,7 @@ std::vector<EntryArgument> entry_arguments(const KernelSource& kernel) {
 }
 
 llvm::Type* parameter_type(llvm::LLVMContext& context, const EntryArgument& argument, unsigned pointer_space) {
-  const bool is_pointer = argument.kind == Kind::Buffer || argument.kind == Kind::ErrorSlot;
-  if (is_pointer) return llvm::PointerType::get(context, pointer_space);
+  if (argument.is_pointer()) return llvm::PointerType::get(context, pointer_space);
   return memory_type(context, {argument.dtype, 1});
 }
 
@@ -83,6 +82,9 @@ Entry bind_arguments(llvm::IRBuilderBase& builder, const KernelSource& kernel, l
       annotate_pointer(parameter, kernel, buffer);
       parameter->setName(buffer.name);
       entry.buffers[static_cast<std::size_t>(argument.buffer.index)] = parameter;
+    } else if (argument.kind == Kind::ErrorSlot) {
+      parameter->setName("error_slot");
+      entry.error_slot = parameter;
     } else if (argument.symbol) {
       const auto symbol = static_cast<std::size_t>(argument.symbol.index);
       parameter->setName(kernel.function->symbols[symbol].name);

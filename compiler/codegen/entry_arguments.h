@@ -19,6 +19,11 @@ struct EntryArgument {
   loop::BufferId buffer;    ///< of a Buffer
   scalar::SymbolId symbol;  ///< of a Scalar, and of a Size that is one symbol; may name nothing
   DType dtype = DType::I64;
+
+  /// The address is the argument, not what is stored there.
+  bool is_pointer() const {
+    return kind == kernel::Argument::Kind::Buffer || kind == kernel::Argument::Kind::ErrorSlot;
+  }
 };
 
 /// The kernel's arguments in order. Throws InternalError when they do not fit its function.

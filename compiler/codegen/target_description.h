@@ -46,6 +46,7 @@ struct Entry {
   llvm::Function* function = nullptr;  ///< the body is written at the end of its last block
   std::vector<llvm::Value*> buffers;   ///< pointer of each global buffer, by BufferId; null for others
   std::vector<llvm::Value*> symbols;   ///< register value of each symbol that is passed, by SymbolId
+  llvm::Value* error_slot = nullptr;   ///< pointer to the word for failed checks; null when it is not passed
   llvm::Value* first_block = nullptr;  ///< i64
   llvm::Value* last_block = nullptr;   ///< i64, behind the last; null: only `first_block` runs
   llvm::Value* thread = nullptr;       ///< i64, number of the thread in its block; null: thread loops are loops

@@ -42,7 +42,7 @@ void write_wrapper(llvm::Module& module, const KernelSource& kernel, llvm::Funct
   for (const EntryArgument& argument : entry_arguments(kernel)) {
     llvm::Value* slot = builder.CreateConstGEP1_64(pointer, entry->getArg(0), position++);
     llvm::Value* value = builder.CreateLoad(pointer, slot);
-    if (argument.kind != kernel::Argument::Kind::Buffer) {
+    if (!argument.is_pointer()) {
       value = builder.CreateLoad(parameter_type(context, argument, 0), value);
     }
     values.push_back(value);

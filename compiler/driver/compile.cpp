@@ -11,8 +11,10 @@
 #include "compiler/passes/lower_to_loops.h"
 #include "compiler/passes/readers.h"
 #include "ir/base/errors.h"
+#include "ir/kernel/error_slot.h"
 #include "ir/loop/text.h"
 #include "ir/schedule/schedule.h"
+#include "ir/tensor/check_site.h"
 #include "ir/tensor/text.h"
 
 namespace corrloom::driver {
@@ -75,6 +77,7 @@ class ProgramBuilder {
     }
     for (std::size_t k = 0; k < graph_.ops.size(); ++k) add_workspace(TensorId{static_cast<std::int32_t>(k)});
     for (const passes::LoweredKernel& kernel : kernels_) add_kernel(kernel);
+    add_check_sites();
     return add_conditions(diagnostics) ? std::optional(std::move(program_)) : std::nullopt;
   }
 
@@ -156,6 +159,7 @@ class ProgramBuilder {
     for (std::size_t k = 0; k < graph_.symbols.size(); ++k) {
       kernel.arguments.push_back({kernel::Argument::Kind::Scalar, static_cast<int>(k), {}});
     }
+    if (loop::has_checks(lowered.function)) kernel.arguments.push_back({kernel::Argument::Kind::ErrorSlot, 0, {}});
     kernel.flops = operations_of(graph_.op(lowered.compute));
     program_.kernels.push_back(std::move(kernel));
   }
@@ -181,6 +185,11 @@ class ProgramBuilder {
     return 0;
   }
 
+  void add_check_sites() {
+    for (const tensor::CheckSite& site : tensor::check_sites(graph_))
+      program_.check_sites.push_back({tensor::fault_message(site, "{value}")});
+  }
+
   bool add_conditions(Diagnostics& diagnostics) {
     const std::size_t before = diagnostics.entries().size();
     for (const tensor::Condition& condition : graph_.conditions) {
@@ -203,22 +212,12 @@ class ProgramBuilder {
   CompiledProgram program_;
 };
 
-/// Reports the reads whose subscripts only the run can judge: a kernel has no way to report a failed check.
-void refuse_runtime_checks(const tensor::Graph& graph, Diagnostics& diagnostics) {
-  std::set<std::pair<std::uint32_t, std::uint32_t>> reported;
-  for (const tensor::Op& op : graph.ops) {
-    tensor::for_each_expr(op, [&](const scalar::Expr& expr) {
-      scalar::for_each_node(expr, [&](const scalar::Expr& node) {
-        const scalar::Read* read = scalar::as_read(node);
-        if (read == nullptr || read->check != scalar::ReadCheck::Runtime ||
-            !reported.insert({read->span.begin, read->span.end}).second)
-          return;
-        diagnostics
-            .report(Code::E0290, read->span, "not supported yet: a subscript that only the values of a tensor decide")
-            .help("a `pad`, or an `if` around the read that bounds the subscript, settles it at compile time");
-      });
-    });
-  }
+/// Reports a graph with more checks than the error slot can tell apart.
+void limit_check_sites(const tensor::Graph& graph, Diagnostics& diagnostics) {
+  const std::size_t sites = tensor::check_sites(graph).size();
+  if (sites <= kernel::kFaultSites) return;
+  diagnostics.report(Code::E0301, {}, "the op checks " + std::to_string(sites) + " subscripts while it runs",
+                     "at most " + std::to_string(kernel::kFaultSites) + " can be told apart");
 }
 
 std::optional<schedule::Schedule> scheduled(const tensor::Graph& graph, const CompileOptions& options,
@@ -300,7 +299,7 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
 
   passes::require_verified(graph, "lowering the source");
   graph = passes::run_tensor_passes(std::move(graph), ctx, observer);
-  if (!ctx.diagnostics.has_errors()) refuse_runtime_checks(graph, ctx.diagnostics);
+  if (!ctx.diagnostics.has_errors()) limit_check_sites(graph, ctx.diagnostics);
   if (failed()) return std::nullopt;
   out.tensor_text = tensor::print(graph);
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "compiler/passes/read_paths.h"
 #include "compiler/passes/readers.h"
 #include "ir/affine/affine.h"
 #include "ir/scalar/evaluate.h"
+#include "ir/tensor/check_site.h"
 
 namespace corrloom::passes {
 namespace {
@@ -178,19 +178,7 @@ class OpChecker {
     return is_open(index) || std::any_of(domain.conditions.begin(), domain.conditions.end(), is_open);
   }
 
-  std::string spelling(const Read& read) const {
-    // In IR text the span is the tensor's name alone.
-    const std::string_view written = read.span ? read.span.text() : std::string_view();
-    if (written.find('[') != std::string_view::npos) return std::string(written);
-    scalar::Names names;
-    names.axis = [&](AxisId axis) { return graph_.axis_names[static_cast<std::size_t>(axis.index)]; };
-    names.symbol = [&](tensor::SymbolId symbol) { return graph_.symbols[static_cast<std::size_t>(symbol.index)].name; };
-    names.tensor = [&](TensorId id) { return graph_.op(id).name; };
-    names.accumulator = [](int index, bool) { return "acc" + std::to_string(index); };
-    Read bare = read;
-    bare.check = ReadCheck::Unchecked;
-    return scalar::to_text(scalar::read(std::move(bare), graph_.op(read.source).dtype), names);
-  }
+  std::string spelling(const Read& read) const { return tensor::spelling(graph_, read); }
 
   /// `i = 3, p = 2`: the values, in the user's numbering, of the axes that the expression uses.
   std::string values_at(const Domain& domain, const std::vector<std::int64_t>& point, const Expr& expr) const {

@@ -77,14 +77,22 @@ ValueId TileEvaluator::combine(const Wanted& wanted) {
       [&](const scalar::AxisRef& ref) { return leaves_.axis(ref.axis); },
       [&](const scalar::SymbolRef& ref) { return builder_.symbol(ref.symbol, wanted.first->dtype); },
       [&](const scalar::AccRef& ref) { return leaves_.accumulator(ref.index, ref.other); },
-      [&](const scalar::Read& read) {
-        CORRLOOM_CHECK(read.pad == scalar::PadMode::None, "padding was not lowered");
-        CORRLOOM_CHECK(read.check != scalar::ReadCheck::Runtime, "a read that is checked at run time");
-        std::vector<ValueId> index;
-        for (const Expr& subscript : read.index) index.push_back(value(subscript, under));
-        return builder_.load(leaves_.buffer(read.source), std::move(index), under);
-      },
+      [&](const scalar::Read&) { return combine_read(wanted.first, under); },
       [&](const scalar::Apply& apply) { return combine_apply(apply, wanted.first->dtype, under); });
+}
+
+ValueId TileEvaluator::combine_read(const Expr& expr, ValueId guard) {
+  const scalar::Read& read = *scalar::as_read(expr);
+  CORRLOOM_CHECK(read.pad == scalar::PadMode::None, "padding was not lowered");
+  std::vector<ValueId> index;
+  ValueId mask = guard;
+  for (std::size_t k = 0; k < read.index.size(); ++k) {
+    index.push_back(value(read.index[k], guard));
+    const std::optional<Check> check = leaves_.check(expr, k);
+    // Every subscript is tested where the read is wanted, whatever the others are.
+    if (check) mask = both(mask, builder_.check(check->site, index.back(), check->extent, guard));
+  }
+  return builder_.load(leaves_.buffer(read.source), std::move(index), mask);
 }
 
 ValueId TileEvaluator::combine_apply(const scalar::Apply& apply, DType dtype, ValueId guard) {

@@ -14,13 +14,20 @@ namespace corrloom::passes {
 ///
 /// An axis stands for a scalar or a ramp (the vector axis), so a value is a vector exactly when it depends on the
 /// vector axis. `if`, `land` and `lor` evaluate both sides, with the reads of each side masked by the condition under
-/// which it is wanted: nothing outside a buffer is touched.
+/// which it is wanted: nothing outside a buffer is touched. A subscript that needs a check masks its read by it.
 class TileEvaluator {
  public:
+  /// What a subscript is tested against, and the number of the message.
+  struct Check {
+    int site;
+    loop::ValueId extent;
+  };
   struct Leaves {
     std::function<loop::ValueId(scalar::AxisId)> axis;
     std::function<loop::ValueId(int index, bool other)> accumulator;
     std::function<loop::BufferId(scalar::TensorId)> buffer;
+    /// The check that a dimension of a read needs, if any. The expression is the read.
+    std::function<std::optional<Check>(const scalar::Expr&, std::size_t dimension)> check;
   };
   TileEvaluator(FunctionBuilder& builder, Leaves leaves) : builder_(builder), leaves_(std::move(leaves)) {}
 
@@ -36,6 +43,7 @@ class TileEvaluator {
   bool is_done(const Wanted& wanted) const { return done_.contains({wanted.first.get(), wanted.second}); }
   loop::ValueId value(const scalar::Expr& expr, loop::ValueId guard) const { return done_.at({expr.get(), guard}); }
   loop::ValueId combine(const Wanted& wanted);
+  loop::ValueId combine_read(const scalar::Expr& expr, loop::ValueId guard);
   loop::ValueId combine_apply(const scalar::Apply& apply, DType dtype, loop::ValueId guard);
   loop::ValueId both(loop::ValueId guard, loop::ValueId condition);
   loop::ValueId except(loop::ValueId guard, loop::ValueId condition);

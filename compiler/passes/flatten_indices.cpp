@@ -88,6 +88,10 @@ class Flattening {
           bind(instr.results[0], builder_.splat(loaded, lanes(instr)));
         },
         [&](const loop::Store& k) { builder_.store(k.buffer, {offset(k.buffer, k.index)}, now(k.value), now(k.mask)); },
+        [&](const loop::Check& k) {
+          const ValueId inside = builder_.check(k.site, now(k.index), now(k.extent), now(k.mask));
+          bind(instr.results[0], builder_.splat(inside, lanes(instr)));
+        },
         [&](const loop::For& k) { copy_loop(instr, k); }, [&](const loop::If& k) { copy_branch(instr, k); });
   }
 

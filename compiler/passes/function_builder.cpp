@@ -19,7 +19,7 @@ using scalar::Value;
 namespace {
 
 /// First numbers of the structural keys, one for each kind of pure instruction.
-enum KeyKind : std::int64_t { kConstant, kSymbol, kApply, kSplat, kRamp, kShuffle, kLoad };
+enum KeyKind : std::int64_t { kConstant, kSymbol, kApply, kSplat, kRamp, kShuffle, kLoad, kCheck };
 
 std::vector<std::int64_t> key_of(KeyKind kind, Type type, std::span<const ValueId> ids,
                                  std::initializer_list<std::int64_t> more = {}) {
@@ -261,6 +261,22 @@ ValueId FunctionBuilder::load(BufferId buffer, std::vector<ValueId> index, Value
   }
   std::vector<std::int64_t> key = key_of(kLoad, result, index, {buffer.index, mask.index});
   return emit_pure(std::move(key), result, loop::Load{buffer, std::move(index), mask}, outermost_for_loads());
+}
+
+ValueId FunctionBuilder::check(int site, ValueId index, ValueId extent, ValueId mask) {
+  const int lanes = std::max(type(index).lanes, mask ? type(mask).lanes : 1);
+  const Value* wanted = mask ? as_constant(mask) : nullptr;
+  if (wanted != nullptr && !wanted->as_bool()) return splat(mask, lanes);
+  if (wanted != nullptr) mask = {};
+  const Value* known = as_constant(index);
+  const std::optional<std::int64_t> limit = as_index(extent);
+  if (known != nullptr && limit && known->as_i64() >= 0 && known->as_i64() < *limit)
+    return mask ? mask : constant(Value::boolean(true), lanes);
+  if (mask) mask = splat(mask, lanes);
+  const Type result{DType::Bool, lanes};
+  std::vector<std::int64_t> key =
+      key_of(kCheck, result, std::initializer_list<ValueId>{index, extent}, {site, mask.index});
+  return emit_pure(std::move(key), result, loop::Check{site, index, extent, mask}, outermost_for_loads());
 }
 
 void FunctionBuilder::store(BufferId buffer, std::vector<ValueId> index, ValueId value, ValueId mask) {

@@ -39,6 +39,9 @@ class FunctionBuilder {
   /// The lanes follow from the widest index or mask. Loads from a buffer that the function does not write are pure, but
   /// stay inside conditions and inside loops that may not run.
   loop::ValueId load(loop::BufferId buffer, std::vector<loop::ValueId> index, loop::ValueId mask = {});
+  /// True in the lanes where `mask` holds and the index is one of 0 .. extent-1; others than masked ones are reported
+  /// as failures of the site. Moves outwards like a load.
+  loop::ValueId check(int site, loop::ValueId index, loop::ValueId extent, loop::ValueId mask = {});
   void store(loop::BufferId buffer, std::vector<loop::ValueId> index, loop::ValueId value, loop::ValueId mask = {});
 
   // Index arithmetic, folded.

@@ -7,8 +7,11 @@
 
 #include "compiler/passes/evaluate_tile.h"
 #include "compiler/passes/function_builder.h"
+#include "compiler/passes/readers.h"
 #include "compiler/passes/tile_shuffles.h"
 #include "ir/base/errors.h"
+#include "ir/tensor/check_site.h"
+#include "ir/tensor/range_check.h"
 
 namespace corrloom::passes {
 namespace {
@@ -47,7 +50,9 @@ constexpr std::size_t kTransposedRows = 4;
 /// Builds the loops of one compute.
 class Lowering {
  public:
-  Lowering(const tensor::Graph& graph, TensorId id, const schedule::Stage& stage);
+  /// `sites` are those of the graph.
+  Lowering(const tensor::Graph& graph, TensorId id, const schedule::Stage& stage,
+           const std::vector<tensor::CheckSite>& sites);
   LoweredKernel run();
 
  private:
@@ -106,11 +111,19 @@ class Lowering {
   std::int64_t constant_extent(AxisId axis) const;
   std::size_t first(Bind bind, bool reduction) const;
   ValueId extent_of(AxisId axis, const Point& point);
+  ValueId trips_of(AxisId axis, const Point& point, ValueId reached = {});
+  bool may_leave(const scalar::Read& read, std::size_t dimension) const;
+  bool is_checked_as_range(const Expr& read, std::size_t dimension) const;
+  int site_of(const scalar::Read& read, std::size_t dimension) const;
+  std::optional<TileEvaluator::Check> check_of(const Expr& read, std::size_t dimension);
 
   const tensor::Graph& graph_;
+  const std::vector<tensor::CheckSite>& sites_;
   TensorId id_;
   const tensor::Op& op_;
   const Compute& compute_;
+  affine::Ranges ranges_;
+  std::vector<tensor::RangeCheck> range_checks_;
   std::vector<Level> levels_;
   FunctionBuilder builder_;
   std::map<TensorId, BufferId> buffers_;
@@ -123,12 +136,16 @@ std::string kernel_name(const tensor::Graph& graph, const tensor::Op& op) {
   return graph.name + "." + op.name;
 }
 
-Lowering::Lowering(const tensor::Graph& graph, TensorId id, const schedule::Stage& stage)
+Lowering::Lowering(const tensor::Graph& graph, TensorId id, const schedule::Stage& stage,
+                   const std::vector<tensor::CheckSite>& sites)
     : graph_(graph),
+      sites_(sites),
       id_(id),
       op_(graph.op(id)),
       compute_(std::get<Compute>(op_.kind)),
+      ranges_(ranges_of(op_)),
       builder_(kernel_name(graph, op_), loop::Stage::Mapped, graph.symbols) {
+  if (compute_.reduction) range_checks_ = tensor::range_checks(*compute_.reduction);
   const auto axis_named = [&](const std::string& name) -> std::pair<AxisId, bool> {
     for (const tensor::Axis& axis : compute_.axes) {
       if (axis.name == name) return {axis.id, false};
@@ -411,7 +428,8 @@ ValueId Lowering::evaluate(const Expr& expr, const Point& point, const std::vect
                                      [&](int index, bool other) {
                                        return (other ? others : accumulators)[static_cast<std::size_t>(index)];
                                      },
-                                     [&](TensorId tensor) { return buffers_.at(tensor); }});
+                                     [&](TensorId tensor) { return buffers_.at(tensor); },
+                                     [&](const Expr& read, std::size_t k) { return check_of(read, k); }});
   return evaluator.evaluate(expr, guard);
 }
 
@@ -552,6 +570,57 @@ ValueId Lowering::extent_of(AxisId axis, const Point& point) {
   return {};
 }
 
+/// How often the loop of a reduction axis runs: its extent, or not at all where a read of its range would leave a
+/// tensor. `reached` says whether the axes around it run (a default id: they do).
+ValueId Lowering::trips_of(AxisId axis, const Point& point, ValueId reached) {
+  const ValueId extent = extent_of(axis, point);
+  const std::vector<tensor::Axis>& axes = compute_.reduction->axes;
+  ValueId inside;
+  for (const tensor::RangeCheck& check : range_checks_) {
+    const scalar::Read& read = *scalar::as_read(check.read);
+    if (axes[check.axis].id != axis || !may_leave(read, check.dimension)) continue;
+    const Expr& limit = graph_.op(read.source).extents[check.dimension];
+    ValueId runs = builder_.apply(Opcode::Gt, {extent, builder_.index(0)});
+    if (reached) runs = builder_.apply(Opcode::And, {reached, runs});
+    const Expr subscript = tensor::checked_subscript(check, axes[check.axis].extent, limit);
+    const ValueId tested = evaluate(subscript, point, {}, {}, {});
+    const ValueId ok = builder_.check(site_of(read, check.dimension), tested, evaluate(limit, point, {}, {}, {}), runs);
+    inside = inside ? builder_.apply(Opcode::And, {inside, ok}) : ok;
+  }
+  return inside ? builder_.apply(Opcode::Select, {inside, extent, builder_.index(0)}) : extent;
+}
+
+/// True unless a proof or its bounds show that the subscript stays inside.
+bool Lowering::may_leave(const scalar::Read& read, std::size_t dimension) const {
+  if (read.check != scalar::ReadCheck::Runtime) return false;
+  const std::optional<std::int64_t> limit = scalar::as_i64(graph_.op(read.source).extents[dimension]);
+  const std::optional<affine::Interval> bounds = affine::interval_of(read.index[dimension], ranges_);
+  return !limit || !bounds || bounds->low < 0 || bounds->high >= *limit;
+}
+
+bool Lowering::is_checked_as_range(const Expr& read, std::size_t dimension) const {
+  return std::any_of(range_checks_.begin(), range_checks_.end(), [&](const tensor::RangeCheck& check) {
+    return check.read == read && check.dimension == dimension;
+  });
+}
+
+int Lowering::site_of(const scalar::Read& read, std::size_t dimension) const {
+  const std::string extent = tensor::extent_text(graph_, graph_.op(read.source).extents[dimension]);
+  const tensor::CheckSite wanted = tensor::check_site(graph_, read, dimension, extent);
+  const auto found = std::lower_bound(sites_.begin(), sites_.end(), wanted);
+  CORRLOOM_CHECK(found != sites_.end() && !(wanted < *found), "a check without a site: ", wanted.read);
+  return static_cast<int>(found - sites_.begin());
+}
+
+/// The check that a subscript needs by itself: none where its bounds show that it stays inside, or where the range that
+/// it belongs to is checked.
+std::optional<TileEvaluator::Check> Lowering::check_of(const Expr& node, std::size_t dimension) {
+  const scalar::Read& read = *scalar::as_read(node);
+  if (!may_leave(read, dimension) || is_checked_as_range(node, dimension)) return std::nullopt;
+  return TileEvaluator::Check{site_of(read, dimension),
+                              evaluate(graph_.op(read.source).extents[dimension], {}, {}, {}, {})};
+}
+
 Lowering::Accumulators Lowering::reduce(std::size_t level, std::vector<Point>& tile_points, Accumulators accumulators) {
   while (level < levels_.size() && !levels_[level].reduction) ++level;
   if (level == levels_.size()) return step(tile_points, accumulators);
@@ -577,7 +646,7 @@ Lowering::Accumulators Lowering::reduce(std::size_t level, std::vector<Point>& t
 /// What the loops so far leave of a reduction axis.
 Lowering::Part Lowering::part_of(AxisId axis, const Point& point) {
   const auto found = parts_.find(axis);
-  return found != parts_.end() ? found->second : Part{builder_.index(0), extent_of(axis, point)};
+  return found != parts_.end() ? found->second : Part{builder_.index(0), trips_of(axis, point)};
 }
 
 /// Whole steps of a reduction axis, then what is left of it: the loops further in see a constant size.
@@ -688,7 +757,8 @@ Lowering::Accumulators Lowering::reduce_lanes(std::size_t first, std::vector<Poi
   ValueId count = builder_.index(1);
   std::vector<ValueId> extents;
   for (const tensor::Axis& axis : axes) {
-    extents.push_back(extent_of(axis.id, tile_points.front()));
+    const ValueId reached = builder_.apply(Opcode::Gt, {count, builder_.index(0)});
+    extents.push_back(trips_of(axis.id, tile_points.front(), reached));
     count = builder_.apply(Opcode::Mul, {count, extents.back()});
   }
   const auto step_at = [&](ValueId number, ValueId mask, std::span<const ValueId> values) {
@@ -749,13 +819,14 @@ Lowering::Accumulators Lowering::unflatten(std::span<const ValueId> flat) const 
 std::vector<LoweredKernel> lower_to_loops(const tensor::Graph& graph, const schedule::Schedule& schedule,
                                           PassContext& ctx) {
   std::vector<LoweredKernel> kernels;
+  const std::vector<tensor::CheckSite> sites = tensor::check_sites(graph);
   for (std::size_t k = 0; k < graph.ops.size(); ++k) {
     if (!std::holds_alternative<Compute>(graph.ops[k].kind)) continue;
     const auto stage =
         std::find_if(schedule.stages.begin(), schedule.stages.end(),
                      [&](const schedule::Stage& candidate) { return candidate.compute == graph.ops[k].name; });
     CORRLOOM_CHECK(stage != schedule.stages.end(), "no schedule for ", graph.ops[k].name);
-    kernels.push_back(Lowering(graph, TensorId{static_cast<std::int32_t>(k)}, *stage).run());
+    kernels.push_back(Lowering(graph, TensorId{static_cast<std::int32_t>(k)}, *stage, sites).run());
     ctx.count("kernels");
   }
   return kernels;

@@ -26,8 +26,9 @@ struct LoweredKernel {
 ///
 /// Requires: a verified graph of extents known at compile time in which views are composed, functions are expanded and
 /// reads are in bounds; a schedule that `schedule::check` accepts. Computes stand in launch order. Preserves: every
-/// bit. A tile that an extent does not fill becomes a second, smaller body; a vector that it does not fill is masked.
-/// Leaves behind: functions of stage Mapped, one for each compute, in order.
+/// bit; a read that is checked at run time gives 0 where it fails, after a report to the error slot under the number
+/// of its site in `tensor::check_sites(graph)`. A tile that an extent does not fill becomes a second, smaller body; a
+/// vector that it does not fill is masked. Leaves behind: functions of stage Mapped, one for each compute, in order.
 std::vector<LoweredKernel> lower_to_loops(const tensor::Graph& graph, const schedule::Schedule& schedule,
                                           PassContext& ctx);
 

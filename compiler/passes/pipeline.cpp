@@ -39,6 +39,7 @@ constexpr TensorPass kTensorPasses[] = {
     {"fuse_epilogue", fuse_epilogue, "folds elementwise consumers into the reduction that they follow"},
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"canonicalise", canonicalise, "drops unit axes and merges axes that are contiguous in every access"},
+    {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"expand_functions", expand_functions, "writes functions in terms of primitives"},
     {"name_uniquely", name_uniquely, "gives ops and axes names of their own"},
 };

@@ -76,9 +76,9 @@ struct EntryCheck {
   std::string message;  ///< rendered diagnostic
 };
 
-/// A place in the program whose data-dependent check can fail.
+/// A place in the program whose data-dependent check can fail; its position is its number.
 struct CheckSite {
-  std::string message;
+  std::string message;  ///< rendered diagnostic, with `{value}` for what the check found
 };
 
 /// One argument of a kernel, in the order that the code expects.
@@ -90,9 +90,10 @@ struct Argument {
 };
 
 /// One launch. On the host the code is `void entry(void* const* args, int64 first_block, int64 last_block)`, where
-/// args[k] points at the buffer's data (Buffer), or at the 8-byte slot that holds the value (Scalar, Size, ErrorSlot)
-/// in its low bytes. In PTX the arguments are the kernel's parameters in order: buffers as 64-bit addresses, scalars in
-/// their own dtype (bool as u8), sizes as 64-bit integers; block b of the grid is %ctaid.x.
+/// args[k] points at the buffer's data (Buffer), at the word of the error slot (ErrorSlot), or at 8 bytes that hold the
+/// value in their low bytes (Scalar, Size). In PTX the arguments are the kernel's parameters in order: buffers and the
+/// error slot as 64-bit addresses, scalars in their own dtype (bool as u8), sizes as 64-bit integers; block b of the
+/// grid is %ctaid.x.
 struct Kernel {
   std::string name;               ///< symbol of the entry in the code, [A-Za-z_][A-Za-z0-9_]*
   std::string op;                 ///< the compute it came from, for messages

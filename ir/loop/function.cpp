@@ -15,6 +15,14 @@ void for_each_block(const Block& block, const std::function<void(const Block&)>&
   }
 }
 
+bool has_checks(const Function& function) {
+  bool found = false;
+  for_each_block(function.body, [&](const Block& block) {
+    for (const Instr& instr : block.instrs) found = found || std::holds_alternative<Check>(instr.kind);
+  });
+  return found;
+}
+
 std::vector<ValueId> operands(const Instr& instr) {
   const auto access = [](std::vector<ValueId> ids, ValueId mask) {
     if (mask) ids.push_back(mask);
@@ -33,6 +41,9 @@ std::vector<ValueId> operands(const Instr& instr) {
         std::vector<ValueId> ids = k.index;
         ids.push_back(k.value);
         return access(std::move(ids), k.mask);
+      },
+      [&](const Check& k) {
+        return access({k.index, k.extent}, k.mask);
       },
       [](const For& k) {
         std::vector<ValueId> ids = k.inits;

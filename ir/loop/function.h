@@ -84,6 +84,16 @@ struct Store {
   ValueId value;
   ValueId mask = {};
 };
+/// Where the index is one of 0 .. extent-1 (bool): true there, so that it can mask an access. Elsewhere it is false,
+/// and the site and the index go to the error slot of the launch, which keeps the smallest site with the lowest index.
+/// Where `mask` is false the result is false and nothing is reported. Checks of the same site are idempotent, so one
+/// for all is as good as each.
+struct Check {
+  int site;        ///< 0 to 65534: the number of the message
+  ValueId index;   ///< i64; a scalar stands for every lane
+  ValueId extent;  ///< a scalar i64
+  ValueId mask = {};
+};
 
 struct Instr;
 /// A sequence of instructions; `yields` are handed to the enclosing For or If.
@@ -114,7 +124,7 @@ struct If {
 
 struct Instr {
   std::vector<ValueId> results;
-  std::variant<Constant, Symbol, Apply, Splat, Ramp, Shuffle, Load, Store, For, If> kind;
+  std::variant<Constant, Symbol, Apply, Splat, Ramp, Shuffle, Load, Store, Check, For, If> kind;
 };
 
 /// What is legal at a stage. Both: at most one Block loop, in no other loop, and below it at most one Thread loop, in
@@ -143,6 +153,8 @@ struct Function {
 
 /// Calls `visit` for each block, outermost first.
 void for_each_block(const Block& block, const std::function<void(const Block&)>& visit);
+/// True when some check of the function may report to the error slot.
+bool has_checks(const Function& function);
 /// The values an instruction uses (not those used inside its blocks).
 std::vector<ValueId> operands(const Instr& instr);
 

@@ -30,7 +30,10 @@ class Interpreter {
     }
   }
 
-  void run() { run(function_.body); }
+  std::optional<Fault> run() {
+    run(function_.body);
+    return fault_;
+  }
 
  private:
   /// An array for what the function makes for itself.
@@ -79,7 +82,7 @@ class Interpreter {
           set(instr.results[0], std::move(out));
         },
         [&](const Load& k) { load(instr.results[0], k); }, [&](const Store& k) { store(k); },
-        [&](const For& k) { loop(instr, k); },
+        [&](const Check& k) { check(instr.results[0], k); }, [&](const For& k) { loop(instr, k); },
         [&](const If& k) {
           const Block& side = at(k.condition)[0].as_bool() ? k.then : k.otherwise;
           run(side);
@@ -140,6 +143,21 @@ class Interpreter {
     }
   }
 
+  void check(ValueId result, const Check& check) {
+    const Lanes& index = at(check.index);
+    const std::int64_t extent = at(check.extent)[0].as_i64();
+    Lanes out;
+    for (std::size_t lane = 0; lane < lanes(result); ++lane) {
+      const std::int64_t tested = index[index.size() == 1 ? 0 : lane].as_i64();
+      const bool wanted = !check.mask || at(check.mask)[lane].as_bool();
+      const bool inside = tested >= 0 && tested < extent;
+      const Fault fault{check.site, tested};
+      if (wanted && !inside && (!fault_ || fault < *fault_)) fault_ = fault;
+      out.push_back(Value::boolean(wanted && inside));
+    }
+    set(result, std::move(out));
+  }
+
   void loop(const Instr& instr, const For& loop) {
     const std::int64_t extent = at(loop.extent)[0].as_i64();
     std::vector<Lanes> carried;
@@ -159,12 +177,14 @@ class Interpreter {
   std::deque<Array> own_;
   std::vector<Array*> arrays_;
   std::vector<std::vector<bool>> written_;
+  std::optional<Fault> fault_;
 };
 
 }  // namespace
 
-void interpret(const Function& function, std::vector<Array>& buffers, const std::vector<Value>& symbols) {
-  Interpreter(function, buffers, symbols).run();
+std::optional<Fault> interpret(const Function& function, std::vector<Array>& buffers,
+                               const std::vector<Value>& symbols) {
+  return Interpreter(function, buffers, symbols).run();
 }
 
 }  // namespace corrloom::loop

@@ -1,3 +1,4 @@
+#include <climits>
 #include <map>
 #include <string>
 
@@ -205,6 +206,7 @@ class FunctionParser {
       store.mask = mask();
       return store;
     }
+    if (text == "check") return check();
     if (text == "for") return for_loop(depth);
     if (text == "if") return if_else(depth);
     const std::optional<Opcode> opcode = scalar::parse_opcode(text);
@@ -252,6 +254,17 @@ class FunctionParser {
     return index;
   }
   ValueId mask() { return cursor_.accept_word("mask") ? use() : ValueId{}; }
+
+  Check check() {
+    const IrToken token = cursor_.peek();
+    const std::int64_t site = cursor_.expect_integer("the number of a site");
+    if (site < INT_MIN || site > INT_MAX) cursor_.fail(Code::E0402, token.span, "the number of the site is too large");
+    Check check{static_cast<int>(site), use(), {}, {}};
+    cursor_.expect_word("below");
+    check.extent = use();
+    check.mask = mask();
+    return check;
+  }
 
   For for_loop(int depth) {
     For loop;

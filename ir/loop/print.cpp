@@ -128,6 +128,10 @@ class Printer {
         [&](const Store& k) {
           line(depth, "store " + buffer(k.buffer) + "[" + list(k.index) + "] = " + value(k.value) + mask(k.mask));
         },
+        [&](const Check& k) {
+          line(depth, results + "check " + std::to_string(k.site) + " " + value(k.index) + " below " + value(k.extent) +
+                          mask(k.mask));
+        },
         [&](const For& k) { print_loop(results, k, depth); },
         [&](const If& k) {
           line(depth, results + "if " + value(k.condition) + " {");

@@ -44,8 +44,8 @@ class Verifier {
         [](const Apply& k) { return std::string(scalar::info(k.opcode).text); },
         [](const Splat&) { return std::string("splat"); }, [](const Ramp&) { return std::string("ramp"); },
         [](const Shuffle&) { return std::string("shuffle"); }, [](const Load&) { return std::string("load"); },
-        [](const Store&) { return std::string("store"); }, [](const For&) { return std::string("for"); },
-        [](const If&) { return std::string("if"); });
+        [](const Store&) { return std::string("store"); }, [](const Check&) { return std::string("check"); },
+        [](const For&) { return std::string("for"); }, [](const If&) { return std::string("if"); });
   }
 
   /// L1: an id names a value of the function that is defined before, in this block or one around it.
@@ -164,6 +164,9 @@ class Verifier {
           if (has_buffer(k.buffer) && !function_.buffer(k.buffer).written)
             violate("L8", where, "writes %" + function_.buffer(k.buffer).name + ", which is not an output");
         },
+        [&](const Check& k) {
+          if (has_results(instr, 1, where)) check_index(k, result(instr), where);
+        },
         [&](const For& k) { check_loop(instr, k, where, context); },
         [&](const If& k) {
           want(k.condition, {DType::Bool, 1}, where, "the condition");
@@ -245,6 +248,22 @@ class Verifier {
         violate("L8", where, "has an index of " + text_of(type) + " for " + text_of(element));
     }
     if (mask) want(mask, {DType::Bool, element.lanes}, where, "the mask");
+  }
+
+  /// L12: a check tests i64 indices against a scalar extent, gives a bool a lane, and its site fits the error slot.
+  void check_index(const Check& check, Type result, const std::string& where) {
+    constexpr int kSites = 65535;
+    if (check.site < 0 || check.site >= kSites)
+      violate("L12", where, "has site " + std::to_string(check.site) + ", wanted one of 0..65535");
+    if (result.dtype != DType::Bool) violate("L12", where, "gives " + text_of(result) + ", wanted bool");
+    if (usable(check.index, where)) {
+      const Type index = function_.type(check.index);
+      if (index.dtype != DType::I64 || (index.lanes != 1 && index.lanes != result.lanes))
+        violate("L12", where, "tests an index of " + text_of(index) + " for " + text_of(result));
+    }
+    if (usable(check.extent, where) && function_.type(check.extent) != kIndex)
+      violate("L12", where, "has an extent of " + text_of(function_.type(check.extent)) + ", wanted i64");
+    if (check.mask) want(check.mask, result, where, "the mask");
   }
 
   /// L9: carried values keep their types; only serial loops carry. L10: one block loop, and in it one thread loop.

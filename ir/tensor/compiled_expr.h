@@ -16,7 +16,7 @@ struct ExprScope {
   std::span<const scalar::Value> symbols;
   std::vector<const Array*> tensors;  ///< by TensorId; null for those that are not read
   /// Called when a read without a pad leaves its tensor in that dimension, or any pad but a value meets a dimension of
-  /// extent 0. Throws.
+  /// extent 0. Throws, or lets the read give 0.
   std::function<void(const scalar::Read&, std::span<const std::int64_t> index, std::size_t dimension)> out_of_range;
 };
 

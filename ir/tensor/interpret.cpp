@@ -5,7 +5,9 @@
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
 #include "ir/scalar/evaluate.h"
+#include "ir/tensor/check_site.h"
 #include "ir/tensor/compiled_expr.h"
+#include "ir/tensor/range_check.h"
 #include "ir/tensor/verify.h"
 
 namespace corrloom::tensor {
@@ -88,14 +90,24 @@ bool next_index(std::span<std::int64_t> index, const std::vector<std::int64_t>& 
   return false;
 }
 
+/// The failed check to report: that of the first site, with the lowest subscript there, and where it was met first.
+struct Fault {
+  CheckSite site;
+  std::int64_t value;
+  std::string where;
+};
+
 /// Evaluates one compute or view.
 class OpRun {
  public:
-  OpRun(const Graph& graph, const Op& op, std::span<const Value> symbols, const std::vector<const Array*>& tensors)
-      : graph_(graph), op_(op) {
+  /// Leaves in `fault` the first of what it holds and what this op meets.
+  OpRun(const Graph& graph, const Op& op, std::span<const Value> symbols, const std::vector<const Array*>& tensors,
+        std::optional<Fault>& fault)
+      : graph_(graph), op_(op), fault_(fault) {
     scope_.symbols = symbols;
     scope_.tensors = tensors;
     scope_.out_of_range = [this](const scalar::Read& read, std::span<const std::int64_t> index, std::size_t dimension) {
+      if (read.pad == scalar::PadMode::None) return note_fault(read, dimension, index[dimension]);
       report(read.span ? "the read `" + std::string(read.span.text()) + "`" : "a read of " + name(read.source),
              read.span, read.source, index, dimension);
     };
@@ -140,6 +152,14 @@ class OpRun {
   struct CompiledAccumulator {
     CompiledExpr init, step, merge;
   };
+  /// A range that is checked before it is walked.
+  struct CompiledRange {
+    std::size_t axis;  ///< of the reduction
+    const scalar::Read* read;
+    std::size_t dimension;
+    std::int64_t limit;
+    CompiledExpr subscript;
+  };
 
   void add_axes(const std::vector<Axis>& axes) {
     for (const Axis& axis : axes) {
@@ -154,8 +174,18 @@ class OpRun {
     for (const Accumulator& accumulator : reduction.accumulators)
       compiled_.push_back({CompiledExpr(accumulator.init, scope_), CompiledExpr(accumulator.step, scope_),
                            CompiledExpr(accumulator.merge, scope_)});
+    for (const RangeCheck& check : range_checks(reduction)) {
+      const scalar::Read& read = *scalar::as_read(check.read);
+      const std::int64_t limit = source_of(read).extents[check.dimension];
+      const Expr subscript = checked_subscript(check, reduction.axes[check.axis].extent, scalar::constant_i64(limit));
+      ranges_.push_back({check.axis, &read, check.dimension, limit, CompiledExpr(subscript, scope_)});
+    }
     accumulators_.resize(compiled_.size());
     next_.resize(compiled_.size());
+  }
+
+  const Array& source_of(const scalar::Read& read) const {
+    return *scope_.tensors[static_cast<std::size_t>(read.source.index)];
   }
 
   /// Leaves the finished accumulators in `accumulators_`.
@@ -187,9 +217,22 @@ class OpRun {
     if (depth == extents_.size()) return add_element();
     std::int64_t& index = frame_.axes[first_axis + depth];
     index = 0;
-    const std::int64_t extent = extents_[depth].run_i64(frame_);
+    std::int64_t extent = extents_[depth].run_i64(frame_);
+    if (extent > 0 && !range_stays_inside(depth)) extent = 0;
     for (; index < extent; ++index) visit_elements(first_axis, depth + 1);
     index = 0;
+  }
+
+  bool range_stays_inside(std::size_t axis) {
+    bool inside = true;
+    for (CompiledRange& range : ranges_) {
+      if (range.axis != axis) continue;
+      const std::int64_t subscript = range.subscript.run_i64(frame_);
+      if (subscript >= 0 && subscript < range.limit) continue;
+      note_fault(*range.read, range.dimension, subscript);
+      inside = false;
+    }
+    return inside;
   }
 
   /// Every step sees the accumulators as they were before the element.
@@ -223,6 +266,16 @@ class OpRun {
     return out;
   }
 
+  /// A proof that does not hold is no fault of the inputs.
+  void note_fault(const scalar::Read& read, std::size_t dimension, std::int64_t value) {
+    const std::int64_t extent = source_of(read).extents[dimension];
+    CheckSite site = check_site(graph_, read, dimension, std::to_string(extent));
+    CORRLOOM_CHECK(read.check != scalar::ReadCheck::Proven, "`", site.read, "` was proven to stay inside, but ", value,
+                   " is not in 0..", extent);
+    const bool is_first = !fault_ || site < fault_->site || (!(fault_->site < site) && value < fault_->value);
+    if (is_first) fault_ = Fault{std::move(site), value, axis_values()};
+  }
+
   [[noreturn]] void report(const std::string& what, const Span& span, TensorId source,
                            std::span<const std::int64_t> index, std::size_t dimension) {
     const Array& array = *scope_.tensors[static_cast<std::size_t>(source.index)];
@@ -238,11 +291,13 @@ class OpRun {
 
   const Graph& graph_;
   const Op& op_;
+  std::optional<Fault>& fault_;
   ExprScope scope_;
   ExprFrame frame_;
   std::vector<const Axis*> axes_;
   std::vector<CompiledExpr> extents_;  ///< of the reduction's axes
   std::vector<CompiledAccumulator> compiled_;
+  std::vector<CompiledRange> ranges_;
   std::vector<std::uint64_t> accumulators_;  ///< finished
   std::vector<std::uint64_t> partial_;       ///< lane by lane
   std::vector<std::uint64_t> next_;
@@ -264,6 +319,10 @@ class GraphRun {
     const std::vector<bool> needed = needed_ops();
     for (std::size_t k = 0; k < graph_.ops.size(); ++k) {
       if (needed[k] && values_[k] == nullptr) compute_op(k);
+    }
+    if (fault_) {
+      const std::string where = fault_->where.empty() ? "" : "  note: where " + fault_->where + "\n";
+      throw InputError(fault_message(fault_->site, std::to_string(fault_->value)) + where);
     }
     std::vector<Array> results;
     for (const Output& output : graph_.outputs)
@@ -362,8 +421,8 @@ class GraphRun {
         [&](const Literal& literal) {
           for (std::size_t k = 0; k < result.bits.size(); ++k) result.bits[k] = literal.values[k].bits;
         },
-        [&](const Compute& compute) { OpRun(graph_, op, symbols_, values_).run(compute, result); },
-        [&](const View& view) { OpRun(graph_, op, symbols_, values_).run(view, result); },
+        [&](const Compute& compute) { OpRun(graph_, op, symbols_, values_, fault_).run(compute, result); },
+        [&](const View& view) { OpRun(graph_, op, symbols_, values_, fault_).run(view, result); },
         [&](const Reshape& reshape) {
           const Array& source = *values_[static_cast<std::size_t>(reshape.source.index)];
           if (source.bits.size() != result.bits.size())
@@ -377,6 +436,7 @@ class GraphRun {
   const Graph& graph_;
   const std::vector<Array>& inputs_;
   const std::vector<Value>& symbols_;
+  std::optional<Fault> fault_;
   std::vector<Array> computed_;
   std::vector<const Array*> values_;  ///< by op: an input's array or a computed one
 };

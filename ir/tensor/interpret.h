@@ -19,8 +19,10 @@ struct Array {
 /// What a graph means: evaluates each op in the declared dtypes and the stated orders; ops that no output needs are
 /// left out. `symbols` gives a value for each symbol of the graph, in its order (dimensions must agree with the
 /// inputs). Throws InputError when a condition does not hold (these come first), inputs have other shapes or dtypes, a
-/// size overflows or is above 2^30 elements, or a read leaves its tensor (naming read and index values). Throws
-/// InternalError for a graph that `verify` refuses.
+/// size overflows or is above 2^30 elements, or a read leaves its tensor: then it gives 0 and the run goes on, so that
+/// the error at the end names the first site of `check_sites` and the lowest subscript there, as kernels do, and the
+/// index values besides. Throws InternalError for a graph that `verify` refuses, and when a read that was proven to
+/// stay inside does not.
 std::vector<Array> interpret(const Graph& graph, const std::vector<Array>& inputs,
                              const std::vector<scalar::Value>& symbols);
 

@@ -8,6 +8,7 @@
 
 #include "compiler/codegen/host_target.h"
 #include "compiler/codegen/loader.h"
+#include "ir/kernel/error_slot.h"
 #include "ir/loop/text.h"
 #include "ir/loop/verify.h"
 
@@ -148,28 +149,32 @@ struct Memory {
 
 }  // namespace
 
-void run_entry(void (*entry)(void* const*, std::int64_t, std::int64_t), const loop::Function& function,
-               std::vector<tensor::Array>& arrays, const std::vector<Value>& symbols, std::int64_t blocks) {
-  ASSERT_NE(entry, nullptr) << function.name;
+std::uint64_t run_entry(void (*entry)(void* const*, std::int64_t, std::int64_t), const loop::Function& function,
+                        std::vector<tensor::Array>& arrays, const std::vector<Value>& symbols, std::int64_t blocks) {
+  std::uint64_t error_word = kernel::kNoFault;
+  EXPECT_NE(entry, nullptr) << function.name;
+  if (entry == nullptr) return error_word;
   std::vector<Memory> memory(arrays.begin(), arrays.end());
   std::vector<std::uint64_t> slots;
   for (const Value& value : symbols) slots.push_back(value.bits);
   std::vector<void*> args;
   for (Memory& buffer : memory) args.push_back(buffer.at(0));
   for (std::uint64_t& slot : slots) args.push_back(&slot);
+  if (loop::has_checks(function)) args.push_back(&error_word);
   // In two parts, as threads would share the work.
   const std::int64_t half = blocks / 2;
   entry(args.data(), half, blocks);
   if (half > 0) entry(args.data(), 0, half);
   for (std::size_t k = 0; k < arrays.size(); ++k) memory[k].copy_to(arrays[k]);
+  return error_word;
 }
 
-void run_on(const kernel::Target& target, const loop::Function& function, std::vector<tensor::Array>& arrays,
-            const std::vector<Value>& symbols, std::int64_t blocks) {
+std::uint64_t run_on(const kernel::Target& target, const loop::Function& function, std::vector<tensor::Array>& arrays,
+                     const std::vector<Value>& symbols, std::int64_t blocks) {
   const codegen::KernelSource source = source_of(function);
   const codegen::EmittedCode code = emit_or_fail({source}, target);
   const codegen::LoadedObject object(code.bytes);
-  run_entry(object.entry(source.entry), function, arrays, symbols, blocks);
+  return run_entry(object.entry(source.entry), function, arrays, symbols, blocks);
 }
 
 bool same_bits(const Value& a, const Value& b) {

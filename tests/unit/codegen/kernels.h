@@ -52,12 +52,14 @@ codegen::KernelSource source_of(const loop::Function& function);
 codegen::EmittedCode emit_or_fail(const std::vector<codegen::KernelSource>& sources, const kernel::Target& target,
                                   codegen::EmitOptions options = {});
 
-/// Runs blocks [0, blocks) of a loaded entry on the arrays, in place, as the runtime does.
-void run_entry(void (*entry)(void* const*, std::int64_t, std::int64_t), const loop::Function& function,
-               std::vector<tensor::Array>& arrays, const std::vector<scalar::Value>& symbols, std::int64_t blocks);
+/// Runs blocks [0, blocks) of a loaded entry on the arrays, in place, as the runtime does. Gives the word of the error
+/// slot.
+std::uint64_t run_entry(void (*entry)(void* const*, std::int64_t, std::int64_t), const loop::Function& function,
+                        std::vector<tensor::Array>& arrays, const std::vector<scalar::Value>& symbols,
+                        std::int64_t blocks);
 /// Compiles and runs one function.
-void run_on(const kernel::Target& target, const loop::Function& function, std::vector<tensor::Array>& arrays,
-            const std::vector<scalar::Value>& symbols, std::int64_t blocks);
+std::uint64_t run_on(const kernel::Target& target, const loop::Function& function, std::vector<tensor::Array>& arrays,
+                     const std::vector<scalar::Value>& symbols, std::int64_t blocks);
 
 /// Bits are equal when they are equal or both NaN.
 bool same_bits(const scalar::Value& a, const scalar::Value& b);

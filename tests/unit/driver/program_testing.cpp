@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "ir/base/errors.h"
 #include "ir/tensor/text.h"
 
 namespace corrloom::testing {
@@ -66,6 +67,55 @@ tensor::Graph parsed_graph(const std::string& text) {
   auto graph = tensor::parse(std::make_shared<const SourceFile>("graph.tir", text), diagnostics);
   if (!graph) throw std::runtime_error(diagnostics.render() + text);
   return *std::move(graph);
+}
+
+tensor::Graph parsed_graph_without_places(const std::string& text) {
+  tensor::Graph graph = parsed_graph(text);
+  for (tensor::Op& op : graph.ops) {
+    tensor::rewrite_exprs(op, [](const scalar::Expr& expr) {
+      return scalar::rewrite(expr, [](const scalar::Expr& node) -> scalar::Expr {
+        const scalar::Read* read = scalar::as_read(node);
+        if (read == nullptr) return nullptr;
+        scalar::Read nowhere = *read;
+        nowhere.span = {};
+        return scalar::read(std::move(nowhere), node->dtype);
+      });
+    });
+  }
+  return graph;
+}
+
+namespace {
+
+std::string message_of(const kernel::CompiledProgram& program, std::uint64_t word) {
+  if (word == kernel::kNoFault) return "";
+  std::string message = program.check_sites.at(static_cast<std::size_t>(kernel::fault_site(word))).message;
+  const std::string mark = "{value}";
+  const std::size_t place = message.find(mark);
+  // The interpreter knows values that the word has no room for.
+  if (kernel::fault_value_text(word).find(' ') != std::string::npos) return message.substr(0, place);
+  return message.replace(place, mark.size(), kernel::fault_value_text(word));
+}
+
+}  // namespace
+
+void expect_meaning(const tensor::Graph& final_graph, const kernel::CompiledProgram& program,
+                    const std::vector<Array>& inputs, const std::vector<scalar::Value>& symbols, const ProgramRun& run,
+                    const std::string& what) {
+  const std::string fault = message_of(program, run.error_word);
+  std::vector<Array> want;
+  try {
+    want = tensor::interpret(final_graph, inputs, symbols);
+  } catch (const InputError& error) {
+    // The interpreter adds where it met the fault.
+    ASSERT_EQ(std::string(error.what()).substr(0, fault.size()), fault) << what;
+    ASSERT_FALSE(fault.empty()) << error.what() << what;
+    return;
+  }
+  ASSERT_EQ(fault, "") << what;
+  ASSERT_EQ(want.size(), run.outputs.size()) << what;
+  for (std::size_t k = 0; k < want.size(); ++k)
+    expect_bytes(want[k], run.outputs[k], final_graph.outputs[k].name + "\n" + what);
 }
 
 }  // namespace corrloom::testing

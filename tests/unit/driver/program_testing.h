@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "ir/kernel/error_slot.h"
 #include "ir/kernel/kernel.h"
 #include "ir/tensor/graph.h"
 #include "ir/tensor/interpret.h"
@@ -27,5 +29,19 @@ void expect_bytes(const tensor::Array& want, const std::vector<std::byte>& got, 
 
 /// The graph of an IR text; fails the test when it is none.
 tensor::Graph parsed_graph(const std::string& text);
+/// The same, with reads that stand nowhere, as those of a random graph do.
+tensor::Graph parsed_graph_without_places(const std::string& text);
+
+/// What running a program left: its results and the word of the error slot.
+struct ProgramRun {
+  std::vector<std::vector<std::byte>> outputs;
+  std::uint64_t error_word = kernel::kNoFault;
+};
+
+/// Fails the test unless the program did what the interpreter does on its final graph: the same results bit by bit, or
+/// the same failed check.
+void expect_meaning(const tensor::Graph& final_graph, const kernel::CompiledProgram& program,
+                    const std::vector<tensor::Array>& inputs, const std::vector<scalar::Value>& symbols,
+                    const ProgramRun& run, const std::string& what);
 
 }  // namespace corrloom::testing

@@ -160,5 +160,29 @@ TEST(VerifyLoop, L11ExtentsAreSizes) {
   EXPECT_EQ(broken_by([](Function& f) { f.buffers[0].extents[1] = scalar::axis(scalar::AxisId{0}); }), only("L11"));
 }
 
+TEST(VerifyLoop, L12ChecksTestIndices) {
+  const auto checking = [](const char* check) {
+    Diagnostics diagnostics;
+    const std::string text =
+        std::string("func @checks stage flat symbols [] (%Y: f32[4] out) {\n  %n: i64 = const 3:i64\n") +
+        "  %m: i32 = const 3:i32\n  %w: i64x4 = ramp %n by 1\n  %t: bool = const true\n  " + check + "\n}\n";
+    const auto function = parse(std::make_shared<const SourceFile>("test.lir", text), diagnostics);
+    EXPECT_TRUE(function) << diagnostics.render();
+    std::vector<std::string> rules;
+    for (const Violation& violation : verify(*function)) rules.push_back(violation.rule);
+    return rules;
+  };
+  EXPECT_EQ(checking("%c: bool = check 0 %n below %n mask %t"), std::vector<std::string>{});
+  EXPECT_EQ(checking("%c: boolx4 = check 65534 %w below %n"), std::vector<std::string>{});
+  EXPECT_EQ(checking("%c: boolx4 = check 0 %n below %n"), std::vector<std::string>{});
+  EXPECT_EQ(checking("%c: bool = check 65535 %n below %n"), only("L12"));
+  EXPECT_EQ(checking("%c: bool = check -1 %n below %n"), only("L12"));
+  EXPECT_EQ(checking("%c: i64 = check 0 %n below %n"), only("L12"));
+  EXPECT_EQ(checking("%c: bool = check 0 %m below %n"), only("L12"));
+  EXPECT_EQ(checking("%c: bool = check 0 %w below %n"), only("L12"));
+  EXPECT_EQ(checking("%c: bool = check 0 %n below %m"), only("L12"));
+  EXPECT_EQ(checking("%c: boolx4 = check 0 %w below %n mask %t"), only("L3"));
+}
+
 }  // namespace
 }  // namespace corrloom::loop

@@ -57,6 +57,9 @@ struct Variable {
   std::int64_t extent;
 };
 
+/// The extent of a variable whose range is made of data.
+constexpr std::int64_t kOpen = -1;
+
 class Generator {
  public:
   Generator(std::uint64_t seed, const RandomGraphOptions& options) : random_(seed), options_(options) {}
@@ -243,6 +246,31 @@ class Generator {
     return scalar::apply(Opcode::Mod, {scaled, number(extent)});
   }
 
+  /// An i64 made of an element: some inside [0, extent) for sure, some not.
+  Expr gathered(std::int64_t extent, const std::vector<Variable>& variables) {
+    const int depth = std::exchange(gather_depth_, gather_depth_ + 1);
+    const Expr read = random_read(variables);
+    gather_depth_ = depth;
+    // A subscript that is known would be judged at compile time.
+    if (scalar::as_read(read) == nullptr) return inside(extent, variables);
+    const Expr element = to_dtype(read, DType::I64), last = number(extent - 1);
+    const Expr small = scalar::apply(Opcode::Mod, {element, number(97)});
+    switch (random_.between(0, 5)) {
+      case 0:
+        return scalar::apply(Opcode::Min, {scalar::apply(Opcode::Max, {element, number(0)}), last});
+      case 1:
+      case 2:
+        return scalar::apply(Opcode::Mod, {element, number(extent)});
+      case 3:
+        // Inside too, but its bounds do not show that.
+        return scalar::apply(Opcode::Select, {scalar::apply(Opcode::Le, {small, last}), small, number(0)});
+      case 4:
+        return random_.one_in(4) ? element : scalar::apply(Opcode::Mod, {element, number(extent)});
+      default:
+        return scalar::apply(Opcode::Mod, {element, number(random_.one_in(4) ? extent + 1 : extent)});
+    }
+  }
+
   /// A read of any tensor, or a constant where none has elements to read.
   Expr random_read(const std::vector<Variable>& variables) {
     const TensorId source = any_tensor();
@@ -252,12 +280,17 @@ class Generator {
       return scalar::constant(random_value(random_, dtype));
     scalar::Read read = {source, {}};
     const bool pads = options_.pads && random_.one_in(4);
+    bool gathers = false;
     for (std::int64_t extent : extents) {
-      const Expr index = inside(extent, variables);
+      const bool gather = options_.gathers && gather_depth_ < 2 && random_.one_in(4);
+      const Expr index = gather ? gathered(extent, variables) : inside(extent, variables);
+      gathers = gathers || gather;
       read.index.push_back(pads ? scalar::apply(Opcode::Sub, {index, number(random_.between(-2, 3))}) : index);
     }
     if (!pads) {
-      read.check = random_.one_in(4) ? scalar::ReadCheck::Proven : scalar::ReadCheck::Unchecked;
+      read.check = gathers || gather_depth_ > 0 || in_data_range_ ? scalar::ReadCheck::Runtime
+                   : random_.one_in(4)                            ? scalar::ReadCheck::Proven
+                                                                  : scalar::ReadCheck::Unchecked;
       return scalar::read(std::move(read), dtype);
     }
     constexpr scalar::PadMode kModes[] = {scalar::PadMode::Value, scalar::PadMode::Value, scalar::PadMode::Edge,
@@ -337,6 +370,7 @@ class Generator {
     for (std::int64_t& extent : extents) extent = random_.between(picks ? 1 : 0, options_.max_extent);
     std::vector<Variable> inner = new_variables(extents, extent_exprs(extents), "r");
     make_triangular(inner[0], outer, picks);
+    if (!picks) make_ragged(inner.back(), outer);
     std::vector<Variable> all = outer;
     all.insert(all.end(), inner.begin(), inner.end());
     DType dtype = kind == ReduceKind::Any || kind == ReduceKind::All ? DType::Bool : random_dtype();
@@ -344,7 +378,12 @@ class Generator {
     tensor::Reduction reduction;
     reduction.axes = axes_of(inner);
     Expr result;
-    reduction.accumulators = tensor::accumulators_of(kind, dtype, value(dtype, all, 1), variable(inner[0]), result);
+    in_data_range_ = inner.back().extent == kOpen;
+    if (in_data_range_) all.back().extent = options_.max_extent;
+    const Expr element =
+        in_data_range_ && random_.one_in(2) ? to_dtype(ragged_read(inner.back(), outer), dtype) : value(dtype, all, 1);
+    in_data_range_ = false;
+    reduction.accumulators = tensor::accumulators_of(kind, dtype, element, variable(inner[0]), result);
     choose_order(reduction, compute.numerics);
     compute.reduction = std::move(reduction);
     return result;
@@ -359,6 +398,32 @@ class Generator {
     if (!picks) return;
     variable.axis.extent = scalar::apply(Opcode::Add, {variable.axis.extent, number(1)});
     variable.extent = end.extent;
+  }
+
+  /// Now and then the range ends with an element, and no bound of it is known.
+  void make_ragged(Variable& variable, const std::vector<Variable>& outer) {
+    if (!options_.gathers || !random_.one_in(3)) return;
+    const Expr read = random_read(outer);
+    if (scalar::as_read(read) == nullptr) return;
+    // Narrow, so that no range is too long to walk.
+    const Expr element = scalar::cast(scalar::cast(read, DType::I8), DType::I64);
+    variable.axis.extent = scalar::apply(Opcode::Max, {element, number(0)});
+    variable.extent = kOpen;
+  }
+
+  /// A read that walks a tensor with the ragged axis, from a place made of data.
+  Expr ragged_read(const Variable& ragged, const std::vector<Variable>& outer) {
+    const TensorId source = any_tensor();
+    const DType dtype = graph().op(source).dtype;
+    if (shape(source).empty() || *std::min_element(shape(source).begin(), shape(source).end()) == 0)
+      return scalar::constant(random_value(random_, dtype));
+    scalar::Read read = {source, {}};
+    for (std::int64_t extent : shape(source)) read.index.push_back(inside(extent, outer));
+    Expr& subscript = random_.one_in(2) ? read.index.front() : read.index.back();
+    subscript = scalar::apply(Opcode::Mul, {variable(ragged), number(random_.between(1, 2))});
+    if (random_.one_in(2)) subscript = scalar::apply(Opcode::Add, {subscript, number(random_.between(-1, 1))});
+    read.check = scalar::ReadCheck::Runtime;
+    return scalar::read(std::move(read), dtype);
   }
 
   void choose_order(tensor::Reduction& reduction, tensor::Numerics& numerics) {
@@ -381,6 +446,8 @@ class Generator {
   Random random_;
   RandomGraphOptions options_;
   RandomCase result_;
+  int gather_depth_ = 0;                           ///< subscripts made of elements around the read that is drawn
+  bool in_data_range_ = false;                     ///< some variable in scope has a range made of data
   std::vector<std::vector<std::int64_t>> shapes_;  ///< the values of the extents, by op
 };
 

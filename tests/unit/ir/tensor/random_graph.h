@@ -16,6 +16,9 @@ struct RandomGraphOptions {
   bool symbolic = false;        ///< extents of inputs are symbols, whose values are those of `RandomCase::symbols`
   bool pads = true;
   bool lanes = true;
+  /// Subscripts and ranges made of elements, some of which leave their tensors: those reads are `check runtime`, and
+  /// running the graph may be an InputError.
+  bool gathers = false;
 };
 
 /// A graph with inputs and symbol values that it runs with.
@@ -27,7 +30,8 @@ struct RandomCase {
 
 /// A verified graph drawn from the seed, the same on every machine: computes with affine, floor-divided, modulo, padded
 /// and conditional reads that stay inside, reductions of every kind and order (triangular ones too), views, reshapes,
-/// literals and casts between dtypes. Several outputs.
+/// literals and casts between dtypes; gathers and ranges made of data if wanted. Several
+/// outputs.
 RandomCase random_case(std::uint64_t seed, const RandomGraphOptions& options = {});
 
 /// An array of values that exercise a dtype: small integers and fractions mostly, now and then a special value (NaN,
