@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-ITEM = re.compile(r"^(?:graph|func|schedule) @([\w.]+)")
+ITEM = re.compile(r"^(?:(?:graph|func|schedule) @|op )([\w.]+)")
 SOURCE_ITEM = re.compile(r"^(?:(?:graph|func|schedule) @([\w.]+)|op (\w+))")
 
 

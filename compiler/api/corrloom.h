@@ -281,6 +281,21 @@ class Module;
 /// against the importing file.
 using ImportReader = std::function<std::optional<std::string>(const std::string& path)>;
 
+/// Which intermediates of an op its derivative keeps in memory, and which it computes again: where that costs less than
+/// moving them, or as asked for.
+enum class Intermediates : std::uint8_t { ByCost, KeepAll, RecomputeAll };
+struct GradOptions {
+  std::string name = {};  ///< of the derivative; empty: `d_` and the op's name
+  Intermediates intermediates = Intermediates::ByCost;
+  std::vector<std::string> keep = {}, recompute = {};  ///< by name, whatever `intermediates` says
+};
+/// A derivative as index notation.
+struct Derivative {
+  std::string name;
+  std::string text;                        ///< a `.loom` file that stands by itself
+  std::vector<std::string> intermediates;  ///< what becomes of each, and why
+};
+
 /// A checked `.loom` file with everything that it imports.
 class CORRLOOM_API Library {
  public:
@@ -293,6 +308,16 @@ class CORRLOOM_API Library {
   Op operator[](const std::string& name) const;
   /// The file's own ops, in its order.
   std::vector<std::string> op_names() const;
+
+  /// The derivative of an op by some of its float arguments: an op with the op's arguments and one more for each float
+  /// result (`dY` for `Y`), and a result for each of `wrt` (`dX` for `X`). Throws CompileError, with every diagnostic,
+  /// when there is none.
+  Op grad(const std::string& op, const std::vector<std::string>& wrt, const GradOptions& options = {}) const;
+  /// What each `op d = grad ...` of the file itself stands for, in its order.
+  std::vector<Derivative> declared_derivatives() const;
+  /// The derivative of an op as text, to be read, edited and loaded.
+  Derivative derivative(const std::string& op, const std::vector<std::string>& wrt,
+                        const GradOptions& options = {}) const;
   /// The op of that name with tensors for its `param` inputs, which have no values yet. `sizes` gives attributes, and
   /// dimensions of those inputs: `{{"I", 784}, {"O", 10}}`. Throws InputError for a name that is neither.
   Module module(const std::string& name, const Attributes& sizes = {}) const;

@@ -111,6 +111,33 @@ std::vector<std::string> Library::op_names() const {
   return names;
 }
 
+Derivative Library::derivative(const std::string& op, const std::vector<std::string>& wrt,
+                               const GradOptions& options) const {
+  frontend::DerivativeOptions wishes{wrt, options.name};
+  using Mode = frontend::DerivativeOptions::Intermediates;
+  wishes.intermediates = options.intermediates == Intermediates::KeepAll        ? Mode::KeepAll
+                         : options.intermediates == Intermediates::RecomputeAll ? Mode::RecomputeAll
+                                                                                : Mode::ByCost;
+  wishes.keep = options.keep;
+  wishes.recompute = options.recompute;
+  Diagnostics diagnostics;
+  auto derived = state_->program().derivative(op, wishes, diagnostics);
+  if (!derived) throw CompileError(diagnostics.render());
+  return {std::move(derived->name), std::move(derived->text), std::move(derived->intermediates)};
+}
+
+std::vector<Derivative> Library::declared_derivatives() const {
+  std::vector<Derivative> all;
+  for (frontend::DerivativeText& one : state_->program().declared_derivatives())
+    all.push_back({std::move(one.name), std::move(one.text), {}});
+  return all;
+}
+
+Op Library::grad(const std::string& op, const std::vector<std::string>& wrt, const GradOptions& options) const {
+  const Derivative derived = derivative(op, wrt, options);
+  return parse(derived.text, "derivative of " + op)[derived.name];
+}
+
 Op Op::with(const Attributes& attributes) const {
   std::map<std::string, scalar::Value> values = core_->attributes();
   for (const auto& [name, given] : attributes) {

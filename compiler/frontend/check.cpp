@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "compiler/frontend/constants.h"
+#include "compiler/frontend/derivatives.h"
 #include "compiler/frontend/library.h"
 #include "compiler/frontend/lower_op.h"
 #include "ir/base/match.h"
@@ -61,10 +62,36 @@ class Checker {
         [&](const ast::Const& constant) { return check_constant(module, constant, depth, call_depth); },
         [&](const ast::Fn& fn) { return check_fn(module, fn, depth, call_depth); },
         [&](const ast::Op& op) { return check_op(module, op, depth, call_depth); },
-        [&](const ast::Grad& grad) {
-          report_unsupported(diagnostics_, grad.span, "derivatives");
-          return false;
-        });
+        [&](const ast::Grad& grad) { return check_grad(module, item, grad, depth, call_depth); });
+  }
+
+  /// Derives the op, and checks what came out like any other.
+  bool check_grad(const Module& module, const ast::Item& item, const ast::Grad& grad, int depth, int call_depth) {
+    Global of = find_global(module, grad.of.text);
+    if (of.grad() != nullptr && is_sound(*of.module, *of.item, grad.of.span, depth, call_depth))
+      of = find_global(module, grad.of.text);
+    if (of.kind == Global::Kind::Broken || of.grad() != nullptr) return false;
+    if (of.op() == nullptr) {
+      report_no_op(module, grad.of);
+      return false;
+    }
+    if (!is_sound(*of.module, *of.item, grad.of.span, depth, call_depth)) return false;
+    Context context = context_at(depth);
+    connect(context, call_depth);
+    const auto text = derivative_text(context, *of.module, *of.op(), {grad.name.text, grad.wrt, grad.of.span, {}});
+    if (!text) return false;
+    const Module& derived = add_derived(library_, module, item, *text);
+    return is_sound(derived, *derived.items.at(grad.name.text), grad.name.span, depth, call_depth);
+  }
+
+  void report_no_op(const Module& module, const ast::Name& name) {
+    std::vector<std::string> candidates;
+    for (const auto& [global, item] : module.items) {
+      if (std::holds_alternative<ast::Op>(*item)) candidates.push_back(global);
+    }
+    Diagnostic& error = diagnostics_.report(Code::E0201, name.span, "there is no op " + quoted(name.text),
+                                            "wanted the op to be derived");
+    if (const auto nearest = nearest_name(name.text, candidates)) error.help("did you mean " + quoted(*nearest) + "?");
   }
 
   Context context_at(int depth) {

@@ -58,6 +58,24 @@ struct OpSignature {
   const ParameterSignature* parameter(const std::string& name) const;
 };
 
+/// A derivative as asked for.
+struct DerivativeOptions {
+  std::vector<std::string> wrt;  ///< float arguments
+  std::string name;              ///< of the derivative; empty: `d_` and the op's name
+  /// Which intermediates of the op are kept and which computed again; names win over the mode, which is by cost.
+  enum class Intermediates { ByCost, KeepAll, RecomputeAll };
+  Intermediates intermediates = Intermediates::ByCost;
+  std::vector<std::string> keep, recompute;
+};
+
+/// A derivative as index notation: the canonical text of a file that stands by itself.
+struct DerivativeText {
+  std::string name;
+  std::string text;
+  /// For each intermediate of the op, a line that says what becomes of it and why.
+  std::vector<std::string> intermediates;
+};
+
 /// Gives the text of an imported file, or nothing when there is none. `path` is `std`, or the path written after
 /// `import`, resolved against the folder of the importing file.
 using ImportResolver = std::function<std::optional<SourceRef>(const std::string& path)>;
@@ -83,6 +101,12 @@ class Program {
   /// other ops are inlined. Reports E0222 when an attribute is missing or unknown, E0201 when there is no such op.
   std::optional<tensor::Graph> lower(const std::string& op, const std::map<std::string, scalar::Value>& attributes,
                                      Diagnostics& diagnostics) const;
+
+  /// What the `op d = grad ...` of the file itself stand for, in its order.
+  std::vector<DerivativeText> declared_derivatives() const;
+  /// The derivative of an op by some of its arguments. Reports E0201, E0260 and E0261.
+  std::optional<DerivativeText> derivative(const std::string& op, const DerivativeOptions& options,
+                                           Diagnostics& diagnostics) const;
 
  private:
   explicit Program(std::shared_ptr<const Library> library);

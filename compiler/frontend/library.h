@@ -25,6 +25,8 @@ struct Module {
   ast::File file;
   std::vector<Link> links;
   std::unordered_map<std::string, const ast::Item*> items;
+  /// What `op d = grad ...` stands for, once it is derived: the op in a file of its own.
+  std::unordered_map<const ast::Item*, std::pair<const Module*, const ast::Item*>> derived;
   /// Names whose definitions had an error: using them is no error of its own.
   std::unordered_set<std::string> broken_names;
 };
@@ -39,6 +41,7 @@ struct ConstantValue {
 /// A file and all that it imports.
 struct Library {
   std::vector<std::unique_ptr<Module>> modules;  ///< the file itself first
+  std::vector<std::unique_ptr<Module>> derived;  ///< one for each derivative
   std::unordered_map<const ast::Const*, ConstantValue> constants;
   std::vector<OpSignature> ops;                           ///< of the file itself
   std::unordered_map<std::string, OpSignature> imported;  ///< of imports, by each name that finds them
@@ -60,7 +63,8 @@ struct Global {
   const ast::Grad* grad() const { return item == nullptr ? nullptr : std::get_if<ast::Grad>(item); }
 };
 
-/// Looks a name up: a definition in the file wins over an imported one.
+/// Looks a name up: a definition in the file wins over an imported one. A derivative is found as the op that it is,
+/// once it is derived.
 Global find_global(const Module& module, const std::string& name);
 /// The name that an item defines, or null for an import.
 const ast::Name* name_of(const ast::Item& item);

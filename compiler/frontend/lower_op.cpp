@@ -186,6 +186,9 @@ bool OpLowering::bind_entry_attributes(const std::map<std::string, Value>& given
           .help("set it where the op is called or run: " + quoted(attribute.name.text + " = ..."));
       is_sound = false;
     }
+    if (auto* literal = binding ? std::get_if<LiteralName>(&binding->kind) : nullptr;
+        literal != nullptr && context_.is_derived)
+      literal->attribute = attribute.name.text;
     is_sound = bind_name(attribute.name, binding ? *binding : Binding{PoisonedName{}, "the attribute"}) && is_sound;
   }
   for (const auto& [name, value] : given) {

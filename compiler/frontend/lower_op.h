@@ -95,6 +95,7 @@ class OpLowering {
                                                   const ast::Expr& expr);
   std::optional<TensorId> lower_slice(const ast::Read& read, const Span& span, const std::string& name);
   std::optional<Expr> lower_slice_bound(const ast::ExprRef& expr, const std::string& what);
+  Global find_op(const ast::Name& callee);
   std::optional<std::vector<TensorId>> lower_op_call(const ast::Call& call, const Span& span, const std::string& name);
   std::optional<std::map<std::string, Binding>> call_attributes(const ast::Call& call, const ast::Op& callee);
   std::optional<Binding> call_attribute(const ast::NamedArgument& given, const ast::Attribute& declared);

@@ -21,6 +21,8 @@ Expr ExprLowering::lower_read(const ast::Read& read, const ast::Expr& expr, std:
       [&](const TensorName& tensor) { return lower_tensor_read(read, expr.span, tensor.id); },
       [&](const ScalarName& scalar) { return plain_value(read, binding, scalar.value); },
       [&](const LiteralName& literal) -> Expr {
+        if (!literal.attribute.empty())
+          return plain_value(read, binding, context_.float_attribute(literal.attribute, wanted.value_or(DType::F32)));
         const auto value =
             value_of(literal.literal, literal.negative, wanted.value_or(DType::F32), expr.span, context_.diagnostics);
         return value ? plain_value(read, binding, scalar::constant(*value)) : nullptr;

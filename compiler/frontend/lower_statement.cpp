@@ -266,7 +266,7 @@ bool OpLowering::lower_rank_zero(const ast::Statement& statement, const ast::Nam
 
 bool OpLowering::lower_tuple(const ast::Statement& statement, const ast::TupleTarget& target) {
   const auto* call = std::get_if<ast::Call>(&statement.value->kind);
-  const Global global = call == nullptr ? Global{} : find_global(module_, call->callee.text);
+  const Global global = call == nullptr ? Global{} : find_op(call->callee);
   if (global.kind == Global::Kind::Broken) return false;
   if (global.op() == nullptr) {
     context_.diagnostics.report(Code::E0218, statement.value->span,

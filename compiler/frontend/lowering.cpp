@@ -34,6 +34,14 @@ void Context::require_equal(const Expr& a, const Expr& b, std::string title, con
   require({scalar::apply(Opcode::Eq, {a, b}), std::move(title), span, std::move(shown)});
 }
 
+Expr Context::float_attribute(const std::string& name, DType dtype) {
+  for (std::size_t k = 0; k < graph.symbols.size(); ++k) {
+    const SymbolId id{static_cast<std::int32_t>(k)};
+    if (graph.symbols[k].name == name && graph.symbols[k].dtype == dtype) return scalar::symbol(id, dtype);
+  }
+  return scalar::symbol(graph.new_symbol({name, dtype, tensor::Symbol::Kind::Scalar, {}}), dtype);
+}
+
 bool Context::enter(const Span& span) {
   ++depth;
   --nodes_left;

@@ -37,6 +37,8 @@ struct Context {
   bool is_generic = false;
   /// True while statements are left out because of errors in them: what seems to be missing may be there.
   bool has_gaps = false;
+  /// True while a graph is made to be differentiated: float attributes are symbols then, too.
+  bool is_derived = false;
   std::unordered_set<SymbolId> attribute_symbols = {};
   std::vector<Expr> axis_extents = {};  ///< by AxisId
 
@@ -54,6 +56,8 @@ struct Context {
   /// Requires two extents to be equal; `what` begins the title.
   void require_equal(const Expr& a, const Expr& b, std::string title, const Span& span,
                      std::vector<tensor::Condition::Shown> shown);
+  /// The symbol for a float attribute in the dtype that it takes.
+  Expr float_attribute(const std::string& name, DType dtype);
   /// Counts one node. False, with one E0104 a graph, when there are too many or they are nested too deeply.
   bool enter(const Span& span);
   void leave() { --depth; }

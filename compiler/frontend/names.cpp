@@ -30,7 +30,11 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 /// The definition of a name in one module, itself or broken.
 Global find_in(const Module& module, const std::string& name) {
   const auto found = module.items.find(name);
-  if (found != module.items.end()) return {Global::Kind::Item, &module, found->second};
+  if (found != module.items.end()) {
+    const auto derived = module.derived.find(found->second);
+    if (derived != module.derived.end()) return {Global::Kind::Item, derived->second.first, derived->second.second};
+    return {Global::Kind::Item, &module, found->second};
+  }
   if (module.broken_names.count(name) != 0) return {Global::Kind::Broken, &module};
   return {};
 }

@@ -6,10 +6,18 @@
 
 namespace corrloom::frontend {
 
+/// What a callee stands for. A derivative is derived when it is called first.
+Global OpLowering::find_op(const ast::Name& callee) {
+  Global global = find_global(module_, callee.text);
+  if (global.grad() == nullptr) return global;
+  if (!context_.is_sound(*global.module, *global.item, callee.span)) return {Global::Kind::Broken};
+  return find_global(module_, callee.text);
+}
+
 /// The op called, in place: its tensors are named by the call.
 std::optional<std::vector<TensorId>> OpLowering::lower_op_call(const ast::Call& call, const Span& span,
                                                                const std::string& name) {
-  const Global global = find_global(module_, call.callee.text);
+  const Global global = find_op(call.callee);
   const ast::Op& callee = *global.op();
   if (!context_.is_sound(*global.module, *global.item, call.callee.span)) return {};
   const auto attributes = call_attributes(call, callee);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/frontend/derivatives.h"
 #include "compiler/frontend/entry.h"
 #include "compiler/frontend/frontend.h"
 #include "compiler/frontend/library.h"
@@ -19,7 +20,10 @@ std::vector<std::string> dims_of(const ast::Type& type) {
 void list_ops(Library& library) {
   const Module& root = library.root();
   for (const ast::Item& item : root.file.items) {
-    if (const auto* op = std::get_if<ast::Op>(&item)) library.ops.push_back(signature_of(library, root, *op));
+    const bool is_op = std::holds_alternative<ast::Op>(item) || std::holds_alternative<ast::Grad>(item);
+    if (!is_op) continue;
+    const Global global = find_global(root, name_of(item)->text);
+    library.ops.push_back(signature_of(library, *global.module, *global.op()));
   }
   for (const Module::Link& link : root.links) {
     for (const auto& [name, item] : link.module->items) {
@@ -51,6 +55,17 @@ std::optional<scalar::Value> default_value(const Library& library, const Module&
   const Expr value = expressions.lower_as(*attribute.default_value, dtype);
   const EntryValue known = value ? evaluate_at_entry(value, {}) : EntryValue{};
   return known.kind == EntryValue::Kind::Exact ? std::optional(known.value) : std::nullopt;
+}
+
+/// Reports E0201 when there is no op of that name.
+Global find_op(const Library& library, const std::string& name, Diagnostics& diagnostics) {
+  Global global = find_global(library.root(), name);
+  if (global.op() != nullptr) return global;
+  std::vector<std::string> candidates;
+  for (const OpSignature& op : library.ops) candidates.push_back(op.name);
+  Diagnostic& error = diagnostics.report(Code::E0201, {}, library.root().path + " has no op " + quoted(name));
+  if (const auto nearest = nearest_name(name, candidates)) error.help("did you mean " + quoted(*nearest) + "?");
+  return global;
 }
 
 }  // namespace
@@ -118,18 +133,54 @@ const OpSignature* Program::find(const std::string& name) const {
 std::optional<tensor::Graph> Program::lower(const std::string& name,
                                             const std::map<std::string, scalar::Value>& attributes,
                                             Diagnostics& diagnostics) const {
-  const Global global = find_global(library_->root(), name);
-  if (global.op() == nullptr) {
-    std::vector<std::string> candidates;
-    for (const OpSignature& op : library_->ops) candidates.push_back(op.name);
-    Diagnostic& error = diagnostics.report(Code::E0201, {}, library_->root().path + " has no op " + quoted(name));
-    if (const auto nearest = nearest_name(name, candidates)) error.help("did you mean " + quoted(*nearest) + "?");
-    return {};
-  }
+  const Global global = find_op(*library_, name, diagnostics);
+  if (global.op() == nullptr) return {};
   Context context = lowering_context(*library_, diagnostics);
   OpLowering lowering(context, *global.module, *global.op(), "", {});
   if (!lowering.lower_entry(attributes)) return {};
   return std::move(context.graph);
+}
+
+std::vector<DerivativeText> Program::declared_derivatives() const {
+  std::vector<DerivativeText> texts;
+  const Module& root = library_->root();
+  for (const ast::Item& item : root.file.items) {
+    const auto derived = root.derived.find(&item);
+    if (derived == root.derived.end()) continue;
+    texts.push_back({name_of(item)->text, derived->second.first->file.source->text(), {}});
+  }
+  return texts;
+}
+
+std::optional<DerivativeText> Program::derivative(const std::string& name, const DerivativeOptions& options,
+                                                  Diagnostics& diagnostics) const {
+  const Global global = find_op(*library_, name, diagnostics);
+  if (global.op() == nullptr) return {};
+  DerivativeRequest request{options.name.empty() ? "d_" + global.op()->name.text : options.name, {}, {}, {}};
+  for (const std::string& variable : options.wrt) request.wrt.push_back({variable, {}});
+  using Mode = grad::Intermediates::Mode;
+  switch (options.intermediates) {
+    case DerivativeOptions::Intermediates::ByCost:
+      break;
+    case DerivativeOptions::Intermediates::KeepAll:
+      request.intermediates.mode = Mode::KeepAll;
+      break;
+    case DerivativeOptions::Intermediates::RecomputeAll:
+      request.intermediates.mode = Mode::RecomputeAll;
+      break;
+  }
+  request.intermediates.keep.insert(options.keep.begin(), options.keep.end());
+  request.intermediates.recompute.insert(options.recompute.begin(), options.recompute.end());
+  Context context = lowering_context(*library_, diagnostics);
+  std::vector<grad::Choice> choices;
+  auto text = derivative_text(context, *global.module, *global.op(), request, &choices);
+  if (!text) return {};
+  DerivativeText result{request.name, std::move(*text), {}};
+  for (const grad::Choice& choice : choices) {
+    result.intermediates.push_back(quoted(choice.name) + (choice.is_kept ? " is kept: " : " is computed again: ") +
+                                   choice.reason);
+  }
+  return result;
 }
 
 }  // namespace corrloom::frontend

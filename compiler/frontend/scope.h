@@ -35,6 +35,7 @@ struct ScalarName {
 struct LiteralName {
   ast::Literal literal;
   bool negative = false;
+  std::string attribute = {};  ///< its name where it is to stay one (`Context::is_derived`)
 };
 /// A result whose statement has not come yet.
 struct PendingResult {};

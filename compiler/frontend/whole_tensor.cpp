@@ -147,9 +147,9 @@ std::optional<TensorId> OpLowering::lower_leaf(const ast::Expr& expr, const std:
   const bool may_enter = context_.enter(expr.span);
   std::optional<TensorId> value;
   if (const auto* call = std::get_if<ast::Call>(&expr.kind); may_enter && call != nullptr) {
-    const Global global = find_global(module_, call->callee.text);
-    if (global.grad() != nullptr) {
-      report_unsupported(context_.diagnostics, call->callee.span, "derivatives");
+    const Global global = find_op(call->callee);
+    if (global.kind == Global::Kind::Broken) {
+      // What is wrong with the definition has been reported.
     } else if (global.op() == nullptr) {
       value = lower_whole_function(*call, expr.span, name);
     } else if (const auto results = lower_op_call(*call, expr.span, name)) {

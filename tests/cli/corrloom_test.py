@@ -20,7 +20,7 @@ op flipped(Image: u8[H, W]) -> Y: u8[H, W] { Y[i, j] = Image[H - 1 - i, j] }
 op four() -> Y: i64 { Y = 4 }
 """
 ONE = "op twice(X: f32[N]) -> Y: f32[N] { Y[i] = X[i] + X[i] }\n"
-COMMANDS = ["run", "bench", "emit", "check", "fmt", "devices", "cache"]
+COMMANDS = ["run", "bench", "emit", "check", "fmt", "grad", "devices", "cache"]
 
 
 def png(width, height, pixels):
@@ -46,7 +46,7 @@ class Help(CorrloomTest):
         text = self.done("--help").stdout
         for command in COMMANDS:
             self.assertIn(f"\n  {command} ", text)
-        for missing in ["explain", "grad"]:
+        for missing in ["explain"]:
             self.assertNotIn(f"\n  {missing} ", text)
 
     def test_of_each_command_has_examples(self):
@@ -398,6 +398,42 @@ class Cache(CorrloomTest):
         self.done("run", "one.loom", "X=arange[3]", environment={"HOME": str(self.folder), "CORRLOOM_CACHE_DIR": "off"})
         self.assertEqual([path.name for path in self.folder.iterdir() if path.is_dir()], [])
         self.assertRegex(self.done("cache", "list", environment={"CORRLOOM_CACHE_DIR": "off"}).stdout, "^no code is kept")
+
+
+class Grad(CorrloomTest):
+    def test_writes_an_op_that_runs(self):
+        text = self.done("grad", "ops.loom:corr2d", "--wrt", "X,K").stdout
+        self.assertIn("dK[p, q] = sum(i, j) dY[i, j] * X[i + p, j + q]\n", text)
+        self.write("derived.loom", text)
+        shown = self.done("run", "derived.loom", "X=arange[3,4]", "K=ones[2,2]", "dY=ones[2,3]").stdout
+        self.assertIn("dX: f32[3, 4]", shown)
+        self.assertIn("dK: f32[2, 2]", shown)
+
+    def test_takes_every_float_argument(self):
+        self.assertIn("-> (dX: f32[N], dgain: f32)", self.done("grad", "ops.loom:scaled").stdout)
+        self.assertIn("has no float argument", self.fails(1, "grad", "ops.loom:flipped").stderr)
+
+    def test_shows_what_is_declared(self):
+        self.write("declared.loom", ONE + "op slope = grad twice wrt X\n")
+        shown = self.done("grad", "declared.loom").stdout
+        self.assertRegex(shown, r"^op slope\(X: f32\[N\], dY: f32\[N\]\) -> dX: f32\[N\]")
+        self.assertEqual(self.done("grad", "declared.loom:slope").stdout, shown)
+        self.assertIn("Y: f32[2]", self.done("run", "declared.loom:twice", "X=ones[2]").stdout)
+        self.assertIn("dX: f32[2]", self.done("run", "declared.loom:slope", "X=ones[2]", "dY=ones[2]").stdout)
+
+    def test_decides_about_intermediates(self):
+        self.write("soft.loom", "op soft(X: f32[N]) -> Y: f32[N] {\n  let e[i] = exp(X[i])\n  Y[i] = e[i] / sum(k) e[k]\n}\n")
+        kept = self.run_tool("grad", "soft.loom", "--wrt", "X", "--explain")
+        self.assertIn("let e[i] = exp(X[i])", kept.stdout)
+        self.assertIn("`e` is kept: 20 additions", kept.stderr)
+        again = self.run_tool("grad", "soft.loom", "--wrt", "X", "--recompute", "e", "--explain")
+        self.assertNotIn("let e[", again.stdout)
+        self.assertIn("`e` is computed again: as asked", again.stderr)
+        self.assertEqual(self.done("grad", "soft.loom", "--wrt", "X", "--intermediates", "recompute").stdout, again.stdout)
+
+    def test_says_what_is_wrong(self):
+        self.assertIn("E0260", self.fails(1, "grad", "ops.loom:corr2d", "--wrt", "Q").stderr)
+        self.fails(2, "grad", "ops.loom:corr2d", "--intermediates", "some")
 
 
 if __name__ == "__main__":

@@ -21,13 +21,13 @@ def unless(holds, problem):
 
 def check_codes(report):
     tests = [path.read_text(errors="replace") for path in files(".cpp", ".h", ".loom", ".tir", ".lir", ".sched", ".json", ".py", ".tree", below=["tests"])]
-    docs = (ROOT / "docs/errors.md").read_text()
+    docs = "".join((ROOT / "docs" / page).read_text() for page in ("errors.md", "errors_ir.md"))
     explained = re.findall(r"^## (E\d{4}): ", docs, re.M)
     for code, summary in codes().items():
         report.judge([unless(any(code in text for text in tests), f"{code} appears in no test"),
-                      unless(f"## {code}: {summary}\n" in docs, f"docs/errors.md has no section `## {code}: {summary}`")])
+                      unless(f"## {code}: {summary}\n" in docs, f"docs/errors*.md has no section `## {code}: {summary}`")])
     for code in explained:
-        report.judge([unless(code in codes(), f"docs/errors.md explains {code}, which is not in the table of codes")])
+        report.judge([unless(code in codes(), f"docs/errors*.md explains {code}, which is not in the table of codes")])
 
 
 def check_rules(report):

@@ -17,6 +17,8 @@ ExitCode emit_command(const Options& options);
 ExitCode check_command(const Options& options);
 /// Writes a program in canonical form.
 ExitCode fmt_command(const Options& options);
+/// Writes the derivative of an op as index notation.
+ExitCode grad_command(const Options& options);
 /// Lists the devices.
 ExitCode devices_command(const Options& options);
 /// Lists the code that is kept on disk.

@@ -18,6 +18,8 @@ ExitCode run(int argc, char** argv) {
       return check_command(*options);
     case Command::Fmt:
       return fmt_command(*options);
+    case Command::Grad:
+      return grad_command(*options);
     case Command::Devices:
       return devices_command(*options);
     case Command::CacheList:

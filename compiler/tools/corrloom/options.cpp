@@ -149,6 +149,35 @@ Examples:
 )");
 }
 
+void add_grad(CLI::App& app, Options& options) {
+  CLI::App* command = app.add_subcommand("grad", "Write the derivative of an op as index notation");
+  add_program(*command, options);
+  const auto add_names = [&](const char* flag, std::vector<std::string>& names, const char* help) {
+    command->add_option(flag, names, help)->delimiter(',')->allow_extra_args(false)->type_name("NAME,...");
+  };
+  add_names("--wrt", options.wrt, "the arguments that it is taken by (default: every float one)");
+  command->add_option("--name", options.name, "name of the derivative (default: d_OP)")->type_name("NAME");
+  command
+      ->add_option("--intermediates", options.intermediates,
+                   "what becomes of the op's own intermediates: by cost, all kept, or all computed again")
+      ->check(CLI::IsMember({"cost", "keep", "recompute"}))
+      ->capture_default_str()
+      ->type_name("cost|keep|recompute");
+  add_names("--keep", options.keep, "intermediates that are kept, whatever they cost");
+  add_names("--recompute", options.recompute, "intermediates that are computed again, whatever they cost");
+  command->add_flag("--explain", options.explain, "say on standard error what becomes of each intermediate, and why");
+  command->footer(R"(
+The derivative takes the arguments of the op and one more for each float result (dY for Y); it has one result for each argument
+that it is taken by (dX for X). What is written can be run, edited, and derived again. Without --wrt, an op that the file
+declares by `op d = grad ...` is written itself; without an op, all of them are.
+
+Examples:
+  corrloom grad conv.loom:corr2d --wrt X,K
+  corrloom grad conv.loom:corr2d --wrt K > d_corr2d.loom
+  corrloom grad attention.loom:softmax --wrt X --recompute e --explain
+)");
+}
+
 void add_devices(CLI::App& app) {
   app.add_subcommand("devices", "List the devices of this machine")->footer(R"(
 Example:
@@ -184,9 +213,9 @@ std::optional<Command> chosen(const CLI::App& app) {
            : cache.got_subcommand("clear") ? Command::CacheClear
                                            : Command::CacheWhy;
   }
-  const std::pair<const char*, Command> commands[] = {{"run", Command::Run},   {"bench", Command::Bench},
-                                                      {"emit", Command::Emit}, {"check", Command::Check},
-                                                      {"fmt", Command::Fmt},   {"devices", Command::Devices}};
+  const std::pair<const char*, Command> commands[] = {
+      {"run", Command::Run}, {"bench", Command::Bench}, {"emit", Command::Emit},      {"check", Command::Check},
+      {"fmt", Command::Fmt}, {"grad", Command::Grad},   {"devices", Command::Devices}};
   for (const auto& [name, command] : commands) {
     if (app.got_subcommand(name)) return command;
   }
@@ -224,6 +253,7 @@ std::optional<Options> parse_command_line(int argc, char** argv) {
   add_emit(app, options);
   add_check(app, options);
   add_fmt(app, options);
+  add_grad(app, options);
   add_devices(app);
   add_cache(app, options);
   app.footer(std::string(kExitCodes) + R"(

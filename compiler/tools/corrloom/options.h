@@ -6,7 +6,7 @@
 
 namespace corrloom::tools {
 
-enum class Command { Run, Bench, Emit, Check, Fmt, Devices, CacheList, CacheClear, CacheWhy };
+enum class Command { Run, Bench, Emit, Check, Fmt, Grad, Devices, CacheList, CacheClear, CacheWhy };
 
 /// A command line as written; nothing is looked up yet.
 struct Options {
@@ -24,6 +24,11 @@ struct Options {
   std::string output;                         ///< path (emit); empty: standard output
   std::string schedule;                       ///< path of a schedule's text; empty: the chosen one
   bool in_place = false, only_check = false;  ///< (fmt)
+  std::vector<std::string> wrt;               ///< arguments; empty: every float one (grad)
+  std::string name;                           ///< of the derivative; empty: `d_OP` (grad)
+  std::string intermediates = "cost";         ///< cost, keep or recompute (grad)
+  std::vector<std::string> keep, recompute;   ///< intermediates (grad)
+  bool explain = false;                       ///< what becomes of intermediates (grad)
 };
 
 /// Reads a command line. Nothing when it asked for help or the version, which are then written to standard output.

@@ -208,6 +208,20 @@ TEST(Library, AScalarThatDecidesARangeIsPartOfWhatIsCompiled) {
   EXPECT_THAT(message_of<InputError>([&] { (void)ops["head"].compile({x.type()}, cpu()); }), HasSubstr("n decides"));
 }
 
+TEST(Library, DerivesAnOp) {
+  const Library ops = Library::parse(
+      "op product(A: f32[N], B: f32[N]) -> Y: f32 { Y = sum(i) A[i] * B[i] }\nop d_b = grad product wrt B", "p.loom");
+  const Tensor a = arange({3}), b = ones({3});
+  const std::vector<Tensor> d = ops.grad("product", {"A", "B"}).all(a, b, 2.0f);
+  ASSERT_EQ(d.size(), 2u);
+  EXPECT_THAT(std::vector<float>(d[0].data<float>(), d[0].data<float>() + 3), ElementsAre(2, 2, 2));
+  EXPECT_THAT(std::vector<float>(d[1].data<float>(), d[1].data<float>() + 3), ElementsAre(0, 2, 4));
+  EXPECT_THAT(ops.op_names(), ElementsAre("product", "d_b"));
+  EXPECT_THAT(ops.derivative("product", {"A"}).text, HasSubstr("dA[i] = dY * B[i]"));
+  EXPECT_EQ(ops.declared_derivatives().front().name, "d_b");
+  EXPECT_THAT(message_of<CompileError>([&] { (void)ops.grad("product", {"C"}); }), HasSubstr("E0260"));
+}
+
 TEST(Threads, RefusesNumbersOutOfRange) {
   EXPECT_THROW(set_thread_count(0), InputError);
   EXPECT_THROW(set_thread_count(1025), InputError);
