@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/frontend/lower_expr.h"
+#include "ir/affine/affine.h"
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
 
@@ -70,6 +71,18 @@ Expr conjunction(const std::vector<Expr>& conditions) {
   Expr all = conditions.front();
   for (std::size_t k = 1; k < conditions.size(); ++k) all = scalar::apply(Opcode::LazyAnd, {all, conditions[k]});
   return all;
+}
+
+/// end - begin, and for ends that are made of data the largest extent where that leaves 64 bits, so that a wild range
+/// is not taken for an empty one.
+Expr distance(const Expr& begin, const Expr& end) {
+  const Expr difference = scalar::apply(Opcode::Sub, {end, begin});
+  const bool is_exact = !affine::may_wrap(difference, [](AxisId) { return std::nullopt; });
+  if (is_exact || (!has_reads(begin) && !has_reads(end))) return difference;
+  const Expr zero = scalar::constant_i64(0);
+  const Expr wraps = scalar::apply(Opcode::Lt, {difference, zero});
+  const Expr above = scalar::apply(Opcode::Select, {wraps, scalar::constant_i64(INT64_MAX), difference});
+  return scalar::apply(Opcode::Select, {scalar::apply(Opcode::Lt, {begin, end}), above, zero});
 }
 
 }  // namespace
@@ -218,7 +231,7 @@ std::optional<std::pair<Expr, Expr>> ExprLowering::written_range(const ast::Rang
   if (failed || !end) return {};
   require_divisors(divisors);
   if (begin && scalar::is_constant_i64(begin, 0)) begin = nullptr;
-  const Expr length = begin ? scalar::simplify(scalar::apply(Opcode::Sub, {end, begin})) : end;
+  const Expr length = begin ? scalar::simplify(distance(begin, end)) : end;
   return std::pair(begin, at_least_zero(context_.graph, length));
 }
 
