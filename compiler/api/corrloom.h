@@ -133,8 +133,9 @@ struct ParameterInfo {
   std::optional<scalar::Value> default_value;  ///< of a scalar
   bool is_owned = false;                       ///< a `param`, which a module owns
   std::optional<scalar::Value> initial_value;  ///< of a `param`: what its elements start from
+  std::string type_parameter;                  ///< `T`, when its type is one; `dtype` is only one of its class then
 
-  /// `X: f32[H, W]`
+  /// `X: f32[H, W]`, `X: T[...D]`
   CORRLOOM_API std::string to_string() const;
 };
 /// An attribute as declared: dtype i64 for `int`, f64 for `float`, bool for `bool`.
@@ -152,11 +153,13 @@ struct ResultInfo {
   DType dtype = DType::F32;
   std::vector<std::string> dims;
   std::string in;
+  std::string type_parameter;  ///< as of a parameter
 
   /// `Y: f32[H - P + 1, W - Q + 1]`
   CORRLOOM_API std::string to_string() const;
 };
-/// What a caller sees of an op.
+/// What a caller sees of an op. One with type parameters or packs (`T[...D]`) is compiled for each set of types and
+/// ranks that it is called with.
 struct OpInfo {
   std::string name;
   std::string text;   ///< from `op` to the last result, as written

@@ -67,14 +67,27 @@ std::shared_ptr<OpCore> LibraryState::op(const std::string& name,
   }
   for (const auto& [given, value] : attributes) values.insert_or_assign(given, value);
 
+  return {shared_from_this(), find(name, {}, values)};
+}
+
+const OpCore& LibraryState::instance(const std::string& name, const frontend::Instance& instance,
+                                     const std::map<std::string, scalar::Value>& attributes) {
+  return *find(name, instance, attributes);
+}
+
+/// The op for those attributes, or an instance of it; made when it is asked for first.
+OpCore* LibraryState::find(const std::string& name, const frontend::Instance& instance,
+                           const std::map<std::string, scalar::Value>& attributes) {
   const std::lock_guard lock(mutex_);
   std::vector<std::unique_ptr<OpCore>>& known = ops_[name];
-  auto found = std::find_if(known.begin(), known.end(), [&](const auto& core) { return core->attributes() == values; });
-  if (found == known.end()) {
-    known.push_back(std::make_unique<OpCore>(program_, *signature, values, *this));
-    found = std::prev(known.end());
-  }
-  return {shared_from_this(), found->get()};
+  const auto found = std::find_if(known.begin(), known.end(), [&](const auto& core) {
+    return core->attributes() == attributes && core->signature().instance == instance;
+  });
+  if (found != known.end()) return found->get();
+  const bool is_declared = instance == frontend::Instance{};
+  known.push_back(std::make_unique<OpCore>(
+      program_, name, is_declared ? *program_.find(name) : program_.instantiate(name, instance), attributes, *this));
+  return known.back().get();
 }
 
 }  // namespace api

@@ -103,6 +103,12 @@ std::optional<std::int64_t> extent_of(const scalar::Expr& extent, const tensor::
 Module Library::module(const std::string& name, const Attributes& sizes) const {
   const Op plain = (*this)[name];
   const Op op = plain.with(attributes_of(plain.info(), sizes));
+  if (op.core()->signature().is_generic()) {
+    throw InputError("op `" + op.name() +
+                     "` has type parameters or packs, so the types of the tensors that a module of it would own are "
+                     "not known\n  note: it is declared at " +
+                     op.info().place + ": " + op.info().text);
+  }
   const std::shared_ptr<const tensor::Graph> graph = op.core()->graph();
   const std::map<std::string, std::int64_t> dimensions = dimensions_of(op.info(), *graph, sizes);
   auto state = std::make_shared<ModuleState>();

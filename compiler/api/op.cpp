@@ -16,8 +16,10 @@ std::string dims_text(const std::vector<std::string>& dims) {
 }
 
 /// A rank-0 result is declared like a scalar.
-std::string declaration(const std::string& name, DType dtype, const std::vector<std::string>& dims) {
-  return name + ": " + std::string(name_of(dtype)) + (dims.empty() ? "" : "[" + dims_text(dims) + "]");
+std::string declaration(const std::string& name, DType dtype, const std::string& type_parameter,
+                        const std::vector<std::string>& dims) {
+  const std::string type = type_parameter.empty() ? std::string(name_of(dtype)) : type_parameter;
+  return name + ": " + type + (dims.empty() ? "" : "[" + dims_text(dims) + "]");
 }
 
 /// Throws InputError unless the op has exactly one result.
@@ -37,7 +39,8 @@ struct Prepared {
   std::vector<scalar::Value> scalars() const { return compiled->program_scalars(arguments.scalars); }
 };
 
-Prepared prepare(const api::OpCore& core, std::optional<Device> preferred, std::span<const Argument> arguments) {
+Prepared prepare(const api::OpCore& declared, std::optional<Device> preferred, std::span<const Argument> arguments) {
+  const api::OpCore& core = declared.instance_for(arguments);
   Prepared out{api::split_arguments(core.info(), arguments), nullptr};
   const Device device =
       runtime::device_of_operands(core.info().name, core.tensor_names(), out.arguments.tensors, preferred);
@@ -59,7 +62,7 @@ void require_defined(const OpInfo& info, std::span<const Tensor> outputs) {
 }  // namespace
 
 std::string ParameterInfo::to_string() const {
-  const std::string text = declaration(name, dtype, dims);
+  const std::string text = declaration(name, dtype, type_parameter, dims);
   return default_value ? text + " = " + scalar::to_text(*default_value) : text;
 }
 std::string AttributeInfo::to_string() const {
@@ -67,7 +70,7 @@ std::string AttributeInfo::to_string() const {
   return default_value ? text + " = " + scalar::to_text(*default_value) : text;
 }
 std::string ResultInfo::to_string() const {
-  return declaration(name, dtype, dims) + (in.empty() ? "" : " in " + in);
+  return declaration(name, dtype, type_parameter, dims) + (in.empty() ? "" : " in " + in);
 }
 
 const ParameterInfo* OpInfo::parameter(const std::string& wanted) const {
@@ -103,14 +106,16 @@ void Op::run_into(std::span<const Argument> arguments, std::span<const Tensor> o
 }
 
 Compiled Op::compile(const std::vector<TypeArgument>& arguments, Device device, const std::string& schedule) const {
-  const auto [types, scalars] = core_->split_types(arguments);
-  return Compiled(core_->compile(types, scalars, api::target_of(device), device, schedule));
+  const api::OpCore& core = core_->instance_for(arguments);
+  const auto [types, scalars] = core.split_types(arguments);
+  return Compiled(core.compile(types, scalars, api::target_of(device), device, schedule));
 }
 
 Compiled Op::compile_for(const std::vector<TypeArgument>& arguments, const std::string& target,
                          const std::string& schedule) const {
-  const auto [types, scalars] = core_->split_types(arguments);
-  return Compiled(core_->compile(types, scalars, api::target_named(target), std::nullopt, schedule));
+  const api::OpCore& core = core_->instance_for(arguments);
+  const auto [types, scalars] = core.split_types(arguments);
+  return Compiled(core.compile(types, scalars, api::target_named(target), std::nullopt, schedule));
 }
 
 std::string Compiled::text(Stage stage) const {

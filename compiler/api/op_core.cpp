@@ -36,12 +36,12 @@ OpInfo info_of(const frontend::OpSignature& signature) {
   for (const auto& attribute : signature.attributes)
     info.attributes.push_back({attribute.name, attribute.dtype, attribute.default_value});
   for (const auto& parameter : signature.parameters) {
-    info.parameters.push_back(
-        {parameter.name, parameter.is_tensor, parameter.dtype, parameter.dims, parameter.default_value,
-         parameter.is_owned, parameter.initial_value});
+    info.parameters.push_back({parameter.name, parameter.is_tensor, parameter.dtype, parameter.dims,
+                               parameter.default_value, parameter.is_owned, parameter.initial_value,
+                               parameter.type_parameter});
   }
   for (const auto& result : signature.results)
-    info.results.push_back({result.name, result.dtype, result.dims, result.storage_of});
+    info.results.push_back({result.name, result.dtype, result.dims, result.storage_of, result.type_parameter});
   return info;
 }
 
@@ -128,13 +128,14 @@ SplitArguments split_arguments(const OpInfo& info, std::span<const Argument> arg
   return out;
 }
 
-OpCore::OpCore(frontend::Program program, const frontend::OpSignature& signature,
+OpCore::OpCore(frontend::Program program, std::string name, frontend::OpSignature signature,
                std::map<std::string, Value> attributes, LibraryState& library)
     : program_(std::move(program)),
-      signature_(signature),
+      name_(std::move(name)),
+      signature_(std::move(signature)),
       attributes_(std::move(attributes)),
       library_(library),
-      info_(info_of(signature)) {
+      info_(info_of(signature_)) {
   for (const ParameterInfo& parameter : info_.parameters) {
     if (parameter.is_tensor)
       tensor_names_.push_back(parameter.name);
@@ -143,12 +144,52 @@ OpCore::OpCore(frontend::Program program, const frontend::OpSignature& signature
   }
 }
 
+const OpCore& OpCore::instance_for(std::span<const Argument> arguments) const {
+  if (!signature_.is_generic()) return *this;
+  frontend::Arguments given;
+  for (std::size_t k = 0; k < std::min(arguments.size(), info_.parameters.size()); ++k) {
+    const std::string& name = info_.parameters[k].name;
+    if (!arguments[k].is_tensor()) {
+      given.scalars[name] = arguments[k].scalar();
+    } else if (arguments[k].tensor().is_defined()) {
+      given.tensors[name] = {arguments[k].tensor().dtype(), arguments[k].tensor().shape()};
+    }
+  }
+  return instance_for(given);
+}
+
+const OpCore& OpCore::instance_for(std::span<const TypeArgument> arguments) const {
+  if (!signature_.is_generic()) return *this;
+  frontend::Arguments given;
+  const bool tensors_alone = arguments.size() == tensor_names_.size();
+  std::size_t next = 0;
+  for (const ParameterInfo& parameter : info_.parameters) {
+    if (next >= arguments.size()) break;
+    if (tensors_alone && !parameter.is_tensor) continue;
+    const TypeArgument& argument = arguments[next++];
+    if (argument.is_tensor()) {
+      given.tensors[parameter.name] = {argument.type().dtype, argument.type().shape};
+    } else {
+      given.scalars[parameter.name] = argument.scalar();
+    }
+  }
+  return instance_for(given);
+}
+
+const OpCore& OpCore::instance_for(const frontend::Arguments& arguments) const {
+  if (!signature_.is_generic()) return *this;
+  Diagnostics diagnostics;
+  const std::optional<frontend::Instance> instance = frontend::infer_instance(signature_, arguments, diagnostics);
+  if (!instance) throw_diagnostics(diagnostics, info_.name);
+  return library_.instance(name_, *instance, attributes_);
+}
+
 const OpCore::Lowered& OpCore::lowered() const {
   if (const Lowered* ready = lowered_ready_.load(std::memory_order_acquire)) return *ready;
   const std::lock_guard lock(lowering_mutex_);
   if (lowered_ == nullptr) {
     Diagnostics diagnostics;
-    std::optional<tensor::Graph> graph = program_.lower(info_.name, attributes_, diagnostics);
+    std::optional<tensor::Graph> graph = program_.lower(name_, attributes_, diagnostics, signature_.instance);
     if (!graph) throw_diagnostics(diagnostics, info_.name);
     const std::set<std::string> deciding = deciding_symbols(*graph);
     auto lowered = std::make_unique<Lowered>();

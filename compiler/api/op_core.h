@@ -59,10 +59,16 @@ SplitArguments split_arguments(const OpInfo& info, std::span<const Argument> arg
 class OpCore {
  public:
   /// Throws InputError when an attribute without a default is missing.
-  OpCore(frontend::Program program, const frontend::OpSignature& signature,
+  OpCore(frontend::Program program, std::string name, frontend::OpSignature signature,
          std::map<std::string, scalar::Value> attributes, LibraryState& library);
 
   const OpInfo& info() const { return info_; }
+  /// The name that the library finds it by.
+  const std::string& name() const { return name_; }
+  /// The op itself, or of a generic one the instance for those arguments. Throws InputError when there is none.
+  const OpCore& instance_for(std::span<const Argument> arguments) const;
+  const OpCore& instance_for(std::span<const TypeArgument> arguments) const;
+  const OpCore& instance_for(const frontend::Arguments& arguments) const;
   const std::vector<std::string>& tensor_names() const { return tensor_names_; }
   const std::map<std::string, scalar::Value>& attributes() const { return attributes_; }
   const frontend::OpSignature& signature() const { return signature_; }
@@ -110,7 +116,8 @@ class OpCore {
   void forget(std::size_t hash, const EntryRef& entry) const;
 
   frontend::Program program_;
-  const frontend::OpSignature& signature_;
+  std::string name_;
+  frontend::OpSignature signature_;
   std::map<std::string, scalar::Value> attributes_;
   LibraryState& library_;
   OpInfo info_;
@@ -135,8 +142,14 @@ class LibraryState : public std::enable_shared_from_this<LibraryState> {
   /// The op of a name with given attributes (those left out have their defaults). One object for each set of values.
   /// Throws InputError.
   std::shared_ptr<OpCore> op(const std::string& name, const std::map<std::string, scalar::Value>& attributes);
+  /// The same for an instance of a generic op.
+  const OpCore& instance(const std::string& name, const frontend::Instance& instance,
+                         const std::map<std::string, scalar::Value>& attributes);
 
  private:
+  OpCore* find(const std::string& name, const frontend::Instance& instance,
+               const std::map<std::string, scalar::Value>& attributes);
+
   frontend::Program program_;
   std::shared_ptr<const driver::DiskCache> cache_;
   std::mutex mutex_;

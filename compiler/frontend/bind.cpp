@@ -1,6 +1,7 @@
 
 #include "compiler/frontend/entry.h"
 #include "compiler/frontend/frontend.h"
+#include "compiler/frontend/library.h"
 #include "compiler/frontend/lowering.h"
 #include "ir/base/errors.h"
 
@@ -14,15 +15,6 @@ std::string shape_text(const TensorType& type) {
   text += "[";
   for (std::size_t axis = 0; axis < type.extents.size(); ++axis)
     text += (axis == 0 ? "" : ", ") + std::to_string(type.extents[axis]);
-  return text + "]";
-}
-
-std::string declared_text(const ParameterSignature& parameter) {
-  std::string text(name_of(parameter.dtype));
-  if (!parameter.is_tensor) return text;
-  text += "[";
-  for (std::size_t axis = 0; axis < parameter.dims.size(); ++axis)
-    text += (axis == 0 ? "" : ", ") + parameter.dims[axis];
   return text + "]";
 }
 

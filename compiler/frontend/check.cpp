@@ -6,6 +6,7 @@
 #include "compiler/frontend/derivatives.h"
 #include "compiler/frontend/library.h"
 #include "compiler/frontend/lower_op.h"
+#include "compiler/frontend/type_classes.h"
 #include "ir/base/match.h"
 
 namespace corrloom::frontend {
@@ -123,38 +124,70 @@ class Checker {
     return true;
   }
 
+  /// An op is checked for one dtype of each kind that its type parameters take, and for packs of one and two
+  /// dimensions: what suits these suits all.
   bool check_op(const Module& module, const ast::Op& op, int depth, int call_depth) {
-    Context context = context_at(depth);
-    connect(context, call_depth);
-    return OpLowering(context, module, op, "", {}).lower_entry({});
+    if (!are_type_parameters_sound(op.type_parameters)) return false;
+    const std::unordered_set<std::string> packs = packs_of(op);
+    const std::size_t most_dimensions = packs.empty() ? 1 : 2;
+    for (const Types& types : rounds_of(op.type_parameters)) {
+      for (std::size_t rank = 1; rank <= most_dimensions; ++rank) {
+        Instance instance{types, {}};
+        for (const std::string& pack : packs) instance.ranks[pack] = rank;
+        Context context = context_at(depth);
+        connect(context, call_depth);
+        if (!OpLowering(context, module, op, "", {}, instance).lower_entry({})) return false;
+      }
+    }
+    return true;
+  }
+
+  static std::unordered_set<std::string> packs_of(const ast::Op& op) {
+    std::unordered_set<std::string> packs;
+    for (const ast::Parameter& parameter : op.parameters) {
+      for (const ast::Dim& dim : parameter.type.dims) {
+        if (const auto* pack = std::get_if<ast::Pack>(&dim.kind)) packs.insert(pack->name.text);
+      }
+    }
+    return packs;
+  }
+
+  // ---- Type parameters ----
+
+  using Types = std::map<std::string, DType>;
+
+  bool are_type_parameters_sound(const std::vector<ast::TypeParameter>& parameters) {
+    bool is_sound = true;
+    for (const ast::TypeParameter& parameter : parameters) {
+      if (!kinds_of_class(parameter.type_class.text).empty()) continue;
+      diagnostics_.report(Code::E0232, parameter.type_class.span,
+                          "there is no class " + quoted(parameter.type_class.text),
+                          "wanted `float`, `integer`, `number` or `any`");
+      is_sound = false;
+    }
+    return is_sound;
+  }
+
+  /// One dtype for each type parameter, in as many ways as show every kind of each.
+  static std::vector<Types> rounds_of(const std::vector<ast::TypeParameter>& parameters) {
+    std::size_t count = 1;
+    for (const ast::TypeParameter& parameter : parameters)
+      count = std::max(count, kinds_of_class(parameter.type_class.text).size());
+    std::vector<Types> rounds(count);
+    for (std::size_t round = 0; round < count; ++round) {
+      for (const ast::TypeParameter& parameter : parameters) {
+        const std::vector<DType> kinds = kinds_of_class(parameter.type_class.text);
+        rounds[round][parameter.name.text] = kinds[std::min(round, kinds.size() - 1)];
+      }
+    }
+    return rounds;
   }
 
   // ---- Functions ----
 
-  static std::vector<DType> dtypes_of(const std::string& type_class) {
-    std::vector<DType> dtypes;
-    for (const DType dtype : {DType::F32, DType::I32, DType::Bool, DType::U8, DType::F16}) {
-      const bool is_in = type_class == "any" || (type_class == "float" && is_float(dtype)) ||
-                         (type_class == "integer" && is_integer(dtype)) ||
-                         (type_class == "number" && dtype != DType::Bool);
-      if (is_in) dtypes.push_back(dtype);
-    }
-    return dtypes;
-  }
-
   bool check_fn(const Module& module, const ast::Fn& fn, int depth, int call_depth) {
     if (!check_fn_signature(fn)) return false;
-    // A body that suits one dtype of each kind in the class suits all of them, literals that are too large aside; those
-    // are reported where the function is called.
-    std::size_t rounds = 1;
-    for (const ast::TypeParameter& parameter : fn.type_parameters)
-      rounds = std::max(rounds, dtypes_of(parameter.type_class.text).size());
-    for (std::size_t round = 0; round < rounds; ++round) {
-      std::map<std::string, DType> types;
-      for (const ast::TypeParameter& parameter : fn.type_parameters) {
-        const std::vector<DType> dtypes = dtypes_of(parameter.type_class.text);
-        types[parameter.name.text] = dtypes[std::min(round, dtypes.size() - 1)];
-      }
+    for (const Types& types : rounds_of(fn.type_parameters)) {
       if (!check_fn_body(module, fn, types, depth, call_depth)) return false;
     }
     return true;
@@ -172,12 +205,8 @@ class Checker {
     for (const ast::TypeParameter& parameter : fn.type_parameters) {
       is_sound = is_new(parameter.name) && is_sound;
       types.insert(parameter.name.text);
-      if (!dtypes_of(parameter.type_class.text).empty()) continue;
-      diagnostics_.report(Code::E0232, parameter.type_class.span,
-                          "there is no class " + quoted(parameter.type_class.text),
-                          "wanted `float`, `integer`, `number` or `any`");
-      is_sound = false;
     }
+    is_sound = are_type_parameters_sound(fn.type_parameters) && is_sound;
     const auto is_type = [&](const ast::Name& name) {
       if (parse_dtype(name.text) || types.count(name.text) != 0) return true;
       diagnostics_.report(Code::E0232, name.span, "there is no dtype " + quoted(name.text),
@@ -198,8 +227,7 @@ class Checker {
     return is_type(fn.result) && is_sound;
   }
 
-  bool check_fn_body(const Module& module, const ast::Fn& fn, const std::map<std::string, DType>& types, int depth,
-                     int call_depth) {
+  bool check_fn_body(const Module& module, const ast::Fn& fn, const Types& types, int depth, int call_depth) {
     Context context = context_at(depth);
     connect(context, call_depth);
     const auto dtype_of = [&](const ast::Name& name) {
@@ -207,6 +235,8 @@ class Checker {
       return found == types.end() ? parse_dtype(name.text).value() : found->second;
     };
     Scope scope;
+    for (const ast::TypeParameter& parameter : fn.type_parameters)
+      scope.bind(parameter.name.text, {TypeName{types.at(parameter.name.text)}, "the type", parameter.span});
     for (const ast::FnParameter& parameter : fn.parameters) {
       const DType dtype = dtype_of(parameter.type);
       const SymbolId symbol =
@@ -215,7 +245,6 @@ class Checker {
     }
     Site site{fn.name.text};
     ExprLowering body(context, module, scope, ExprLowering::Place::Function, &site);
-    body.set_type_arguments(types);
     return body.lower_as(*fn.body, dtype_of(fn.result)) != nullptr;
   }
 

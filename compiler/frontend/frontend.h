@@ -26,13 +26,28 @@ struct AttributeSignature {
   Span span;
 };
 
+/// `T: float`
+struct TypeParameterSignature {
+  std::string name;
+  std::string type_class;  ///< `float`, `integer`, `number` or `any`
+};
+
+/// What the type parameters and packs of an op stand for in one call.
+struct Instance {
+  std::map<std::string, DType> types;
+  std::map<std::string, std::size_t> ranks;  ///< of packs: `...D` stands for that many dimensions
+
+  bool operator==(const Instance&) const = default;
+};
+
 /// One argument: a tensor with one text a dimension, or a scalar without any.
 struct ParameterSignature {
   std::string name;
   bool is_tensor = false;
   DType dtype = DType::F32;
-  std::vector<std::string> dims;               ///< as written: `H`, `C // groups`, `3`
-  bool is_owned = false;                       ///< a `param`, which a module owns
+  std::string type_parameter;     ///< when its type is one: `dtype` is only the first of its class then
+  std::vector<std::string> dims;  ///< as written: `H`, `C // groups`, `3`, `...D`; in an instance `D.0`, `D.1`
+  bool is_owned = false;          ///< a `param`, which a module owns
   std::optional<scalar::Value> default_value;  ///< of a scalar
   Span span;
   std::optional<scalar::Value> initial_value = {};  ///< of a `param`: what its elements start from, `= 0`
@@ -41,6 +56,7 @@ struct ParameterSignature {
 struct ResultSignature {
   std::string name;
   DType dtype = DType::F32;
+  std::string type_parameter;  ///< as of a parameter
   std::vector<std::string> dims;
   std::string storage_of;  ///< the input whose storage it takes over, or empty
   Span span;
@@ -49,13 +65,17 @@ struct ResultSignature {
 /// What a caller sees of an op.
 struct OpSignature {
   std::string name;
+  std::vector<TypeParameterSignature> type_parameters;
   std::vector<AttributeSignature> attributes;
   std::vector<ParameterSignature> parameters;  ///< tensors and scalars, in the order of the call
   std::vector<ResultSignature> results;
   std::string text;  ///< from `op` to the last result, as written
   Span span;
+  Instance instance;  ///< what it is an instance for; nothing for a signature as declared
 
   const ParameterSignature* parameter(const std::string& name) const;
+  /// True for a signature with type parameters or packs, which has instances.
+  bool is_generic() const;
 };
 
 /// A derivative as asked for.
@@ -75,6 +95,26 @@ struct DerivativeText {
   /// For each intermediate of the op, a line that says what becomes of it and why.
   std::vector<std::string> intermediates;
 };
+
+/// What `bind` needs to know of a tensor argument.
+struct TensorType {
+  DType dtype = DType::F32;
+  std::vector<std::int64_t> extents;
+};
+
+/// The arguments of one call, by parameter name.
+struct Arguments {
+  std::map<std::string, TensorType> tensors;
+  std::map<std::string, scalar::Value> scalars;  ///< of the parameter's dtype
+};
+
+/// What the arguments say that type parameters and packs stand for. Reports E0240 and E0241 for arguments that do not
+/// agree with each other or with a class, E0245 for one that is missed.
+std::optional<Instance> infer_instance(const OpSignature& signature, const Arguments& arguments,
+                                       Diagnostics& diagnostics);
+
+/// An instance to look at a generic op by: the first dtype of each class, packs of `rank` dimensions.
+Instance example_instance(const OpSignature& signature, std::size_t rank);
 
 /// Gives the text of an imported file, or nothing when there is none. `path` is `std`, or the path written after
 /// `import`, resolved against the folder of the importing file.
@@ -97,10 +137,14 @@ class Program {
   /// The op of that name (also of an imported file, as `m.name` or `name`), or null.
   const OpSignature* find(const std::string& name) const;
 
-  /// The graph of an op for given attributes (those left out have their defaults). Dimensions stay symbols; calls of
-  /// other ops are inlined. Reports E0222 when an attribute is missing or unknown, E0201 when there is no such op.
+  /// The signature of a generic op with types and packs put in place.
+  OpSignature instantiate(const std::string& op, const Instance& instance) const;
+
+  /// The graph of an op for given attributes (those left out have their defaults) and, when it is generic, an instance.
+  /// Dimensions stay symbols; calls of other ops are inlined. Reports E0222 when an attribute is missing or unknown,
+  /// E0201 when there is no such op.
   std::optional<tensor::Graph> lower(const std::string& op, const std::map<std::string, scalar::Value>& attributes,
-                                     Diagnostics& diagnostics) const;
+                                     Diagnostics& diagnostics, const Instance& instance = {}) const;
 
   /// What the `op d = grad ...` of the file itself stand for, in its order.
   std::vector<DerivativeText> declared_derivatives() const;
@@ -111,18 +155,6 @@ class Program {
  private:
   explicit Program(std::shared_ptr<const Library> library);
   std::shared_ptr<const Library> library_;
-};
-
-/// What `bind` needs to know of a tensor argument.
-struct TensorType {
-  DType dtype = DType::F32;
-  std::vector<std::int64_t> extents;
-};
-
-/// The arguments of one call, by parameter name.
-struct Arguments {
-  std::map<std::string, TensorType> tensors;
-  std::map<std::string, scalar::Value> scalars;  ///< of the parameter's dtype
 };
 
 /// Values of all symbols of the graph, by name, in the order of `Graph::symbols` where a list is needed.

@@ -76,8 +76,12 @@ std::unique_ptr<Library> load_modules(const SourceRef& source, const ImportResol
 /// Checks every definition of every module and computes the constants. Reports E02xx.
 void check_library(Library& library, Diagnostics& diagnostics);
 
-/// The signature of a checked op.
-OpSignature signature_of(const Library& library, const Module& module, const ast::Op& op);
+/// The signature of a checked op, as declared or, with an instance, with types and packs put in place.
+OpSignature signature_of(const Library& library, const Module& module, const ast::Op& op,
+                         const Instance* instance = nullptr);
+
+/// The type of a parameter as it is declared: `f32[H, W]`.
+std::string declared_text(const ParameterSignature& parameter);
 
 /// The candidate nearest to a misspelt name, if one is near enough to be meant.
 std::optional<std::string> nearest_name(const std::string& name, const std::vector<std::string>& candidates);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "compiler/frontend/lower_expr.h"
+#include "compiler/frontend/type_classes.h"
 #include "ir/base/match.h"
 
 namespace corrloom::frontend {
@@ -20,14 +21,6 @@ constexpr std::string_view kOtherFunctions[] = {"clamp", "lowest", "highest", "e
 template <std::size_t N>
 bool contains(const std::string_view (&list)[N], const std::string& name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
-}
-
-/// Whether a type parameter's class holds the dtype.
-bool is_in_class(const std::string& type_class, DType dtype) {
-  if (type_class == "float") return is_float(dtype);
-  if (type_class == "integer") return is_integer(dtype);
-  if (type_class == "number") return dtype != DType::Bool;
-  return type_class == "any";
 }
 
 /// The least and greatest finite value of a dtype, and the step from 1 to the next value.
@@ -71,8 +64,9 @@ double epsilon_of(DType dtype) {
 
 std::optional<DType> ExprLowering::dtype_named(const std::string& name) const {
   if (const auto dtype = parse_dtype(name)) return dtype;
-  const auto argument = type_arguments_.find(name);
-  return argument == type_arguments_.end() ? std::nullopt : std::optional(argument->second);
+  const Binding* binding = scope_.find(name);
+  const auto* type = binding == nullptr ? nullptr : std::get_if<TypeName>(&binding->kind);
+  return type == nullptr ? std::nullopt : std::optional(type->dtype);
 }
 
 /// The expression of an argument; null, with an error, for a list.
@@ -256,7 +250,9 @@ Expr ExprLowering::lower_fn(const ast::Call& call, const Module& module, const a
   const auto types = type_arguments_of(call, fn, wanted, true);
   Scope scope;
   ExprLowering body(context_, module, scope, Place::Function, site_);
-  if (types) body.set_type_arguments(*types);
+  for (const ast::TypeParameter& parameter : fn.type_parameters) {
+    if (types) scope.bind(parameter.name.text, {TypeName{types->at(parameter.name.text)}, "the type", parameter.span});
+  }
   bool failed = !types;
   for (std::size_t k = 0; k < fn.parameters.size(); ++k) {
     const ast::Expr* written = argument(call, k);

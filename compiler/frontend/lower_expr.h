@@ -21,12 +21,13 @@ struct Site {
   int reduction_depth = 0;
 };
 
-/// A read whose dimension gives an index variable its range.
+/// A read whose dimension gives an index variable its range; or the first of so many that a pack stands for.
 struct RangeSource {
   TensorId tensor;
   std::string name;
   std::size_t dimension = 0;
   Span span;
+  std::size_t rank = 1;
 };
 
 /// A divisor of `//` or `%` as written, with its value.
@@ -53,13 +54,18 @@ class ExprLowering {
   /// What is known of the dtype. Reports nothing.
   Typing typing(const ast::Expr& expr);
 
-  /// The reads in which the index variable stands alone as a subscript, without a pad and not under a condition that
-  /// mentions it.
+  /// The reads in which the index variable, or the pack of them, stands alone as a subscript, without a pad and not
+  /// under a condition that mentions it.
   /// `has_unknown_sources` tells afterwards whether it stands alone in a read of a tensor that has an error of its own.
   std::vector<RangeSource> range_sources(const ast::Expr& expr, const std::string& variable);
   bool has_unknown_sources() const { return has_unknown_sources_; }
-  /// The extent that they give; later ones are required to agree. Null when there are none.
-  Expr extent_from(const std::vector<RangeSource>& sources, const std::string& variable);
+  /// The extent that they give; later ones are required to agree. Null when there are none. `part` counts along a pack.
+  Expr extent_from(const std::vector<RangeSource>& sources, const std::string& variable, std::size_t part = 0);
+  /// The extents of a pack of index variables; nothing, with E0206 or E0207, when no read gives them.
+  std::optional<std::vector<Expr>> pack_extents(const ast::Expr& body, const ast::Index& pack);
+  /// Binds a pack of index variables, with an axis for each extent; `bound` takes the names of its parts.
+  void bind_pack(const ast::Name& pack, const std::vector<Expr>& extents, std::vector<tensor::Axis>& axes,
+                 std::vector<std::string>& bound);
   /// Whether an index variable may have this name. Reports E0204.
   bool may_declare(const ast::Name& name);
   /// Conditions for the divisors met while shapes and ranges are lowered into `divisors`.
@@ -74,7 +80,6 @@ class ExprLowering {
     leaves_ = leaves;
     element_axes_ = std::move(element_axes);
   }
-  void set_type_arguments(std::map<std::string, DType> types) { type_arguments_ = std::move(types); }
   /// Where divisors are noted, or null.
   void note_divisors(std::vector<Divisor>* divisors) { divisors_ = divisors; }
 
@@ -95,10 +100,12 @@ class ExprLowering {
 
   // lower_read.cpp
   Expr lower_read(const ast::Read& read, const ast::Expr& expr, std::optional<DType> wanted);
+  void report_dtype_as_value(const std::string& name, const Span& span);
   Expr lower_global(const ast::Read& read, const ast::Expr& expr);
   Expr lower_constant(const ast::Read& read, const ast::Expr& expr, const Module& module, const ast::Const& constant);
   Expr lower_tensor_read(const ast::Read& read, const Span& span, TensorId source);
   Expr plain_value(const ast::Read& read, const Binding& binding, Expr value);
+  std::optional<std::size_t> rank_of_pack(const ast::Name& name);
   std::optional<std::vector<Expr>> lower_subscripts(const ast::Read& read);
   bool lower_padding(const ast::Read& read, scalar::Read& node, DType dtype);
   void report_unknown(const ast::Read& read, const Span& span);
@@ -147,7 +154,6 @@ class ExprLowering {
   Site* site_;
   const std::unordered_map<const ast::Expr*, TensorId>* leaves_ = nullptr;
   std::vector<Expr> element_axes_;
-  std::map<std::string, DType> type_arguments_;
   std::vector<Divisor>* divisors_ = nullptr;
   bool has_unknown_sources_ = false;
   int lazy_depth_ = 0;  ///< branches around the place that may not be evaluated

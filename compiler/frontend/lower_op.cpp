@@ -35,8 +35,13 @@ LiteralName literal_of(double value, const Span& span) {
 }  // namespace
 
 OpLowering::OpLowering(Context& context, const Module& module, const ast::Op& op, std::string prefix,
-                       tensor::Numerics inherited)
-    : context_(context), module_(module), op_(op), prefix_(std::move(prefix)), numerics_(inherited) {
+                       tensor::Numerics inherited, Instance instance)
+    : context_(context),
+      module_(module),
+      op_(op),
+      prefix_(std::move(prefix)),
+      numerics_(inherited),
+      instance_(std::move(instance)) {
   read_numerics();
 }
 
@@ -55,26 +60,58 @@ void OpLowering::read_numerics() {
 
 bool OpLowering::check_type(const ast::Type& type) {
   bool is_sound = true;
-  if (!parse_dtype(type.name.text)) {
+  if (!parse_dtype(type.name.text) && instance_.types.count(type.name.text) == 0) {
     context_.diagnostics.report(Code::E0232, type.name.span, "there is no dtype " + quoted(type.name.text),
                                 "wanted `f32`, `i64`, `bool` or another dtype");
     is_sound = false;
   }
+  const ast::Dim* first = nullptr;
   for (const ast::Dim& dim : type.dims) {
-    if (!std::holds_alternative<ast::Pack>(dim.kind)) continue;
-    report_unsupported(context_.diagnostics, dim.span, "`...` in a shape");
+    const auto* pack = std::get_if<ast::Pack>(&dim.kind);
+    if (pack == nullptr) continue;
+    if (first != nullptr) {
+      context_.diagnostics
+          .report(Code::E0218, dim.span, "a shape has two packs", "how many dimensions each has could not be told")
+          .note("the first one is here", first->span);
+      is_sound = false;
+    } else if (instance_.ranks.count(pack->name.text) == 0) {
+      context_.diagnostics.report(Code::E0217, dim.span,
+                                  "no argument gives the dimensions " + quoted("..." + pack->name.text),
+                                  "wanted a pack of a tensor argument");
+      is_sound = false;
+    }
+    first = &dim;
+  }
+  return is_sound;
+}
+
+/// Type parameters are dtypes in the whole op. Each must follow from an argument.
+bool OpLowering::bind_type_parameters() {
+  bool is_sound = true;
+  for (const ast::TypeParameter& parameter : op_.type_parameters) {
+    const auto known = instance_.types.find(parameter.name.text);
+    const Binding poisoned{PoisonedName{}, "the type"};
+    is_sound = bind_name(parameter.name,
+                         known == instance_.types.end() ? poisoned : Binding{TypeName{known->second}, "the type"}) &&
+               is_sound;
+    const auto uses = [&](const ast::Parameter& one) { return one.type.name.text == parameter.name.text; };
+    if (std::any_of(op_.parameters.begin(), op_.parameters.end(), uses)) continue;
+    context_.diagnostics.report(Code::E0232, parameter.span,
+                                "no argument is of the type " + quoted(parameter.name.text),
+                                "could not be told from a call");
     is_sound = false;
   }
   return is_sound;
 }
 
+DType OpLowering::dtype_of(const ast::Type& type) const {
+  const auto parameter = instance_.types.find(type.name.text);
+  return parameter != instance_.types.end() ? parameter->second : parse_dtype(type.name.text).value();
+}
+
 /// What can be said of the signature before any name of it is used.
 bool OpLowering::check_signature() {
   bool is_sound = true;
-  if (!op_.type_parameters.empty()) {
-    report_unsupported(context_.diagnostics, op_.type_parameters.front().span, "type parameters of an op");
-    return false;
-  }
   for (const ast::Parameter& parameter : op_.parameters) is_sound = check_type(parameter.type) && is_sound;
   for (const ast::Result& result : op_.results) is_sound = check_type(result.type) && is_sound;
   for (const ast::Attribute& attribute : op_.attributes) {
@@ -207,33 +244,67 @@ bool OpLowering::bind_entry_attributes(const std::map<std::string, Value>& given
 
 // ---- Dimensions and arguments ----
 
+std::vector<OpLowering::DimPlace> OpLowering::places_of(const ast::Type& type) const {
+  std::vector<DimPlace> places;
+  for (const ast::Dim& dim : type.dims) {
+    const auto* pack = std::get_if<ast::Pack>(&dim.kind);
+    const std::size_t rank = pack == nullptr ? 1 : instance_.ranks.at(pack->name.text);
+    for (std::size_t part = 0; part < rank; ++part) places.push_back({&dim, part});
+  }
+  return places;
+}
+
+std::string OpLowering::text_of(const DimPlace& place) {
+  const auto* pack = std::get_if<ast::Pack>(&place.dim->kind);
+  return pack != nullptr ? pack_part(pack->name.text, place.part) : std::string(place.dim->span.text());
+}
+
 /// The name of a dimension that stands alone and is no attribute and no constant: it takes the argument's extent.
-const std::string* OpLowering::bare_dimension(const ast::Dim& dim) const {
-  const auto* expr = std::get_if<ast::ExprRef>(&dim.kind);
+std::optional<std::string> OpLowering::bare_dimension(const DimPlace& place) const {
+  if (std::holds_alternative<ast::Pack>(place.dim->kind)) return text_of(place);
+  const auto* expr = std::get_if<ast::ExprRef>(&place.dim->kind);
   const auto* read = expr == nullptr ? nullptr : std::get_if<ast::Read>(&(*expr)->kind);
-  if (read == nullptr || !read->subscripts.empty() || read->padding || read->name.is_dotted()) return nullptr;
+  if (read == nullptr || !read->subscripts.empty() || read->padding || read->name.is_dotted()) return {};
   const auto is_it = [&](const ast::Attribute& attribute) { return attribute.name.text == read->name.text; };
-  if (std::any_of(op_.attributes.begin(), op_.attributes.end(), is_it)) return nullptr;
+  if (std::any_of(op_.attributes.begin(), op_.attributes.end(), is_it)) return {};
   const Global global = find_global(module_, read->name.text);
   // What a file that could not be imported might define is not taken for a constant.
   const bool is_constant = (global.kind == Global::Kind::Broken && global.module != nullptr) ||
                            global.kind == Global::Kind::Ambiguous || global.constant() != nullptr;
-  return is_constant ? nullptr : &read->name.text;
+  if (is_constant) return {};
+  return read->name.text;
 }
 
-bool OpLowering::declare_entry_arguments() {
+/// The names of packs, whose parts are bound as dimensions.
+bool OpLowering::bind_packs() {
   bool is_sound = true;
   for (const ast::Parameter& parameter : op_.parameters) {
     for (const ast::Dim& dim : parameter.type.dims) {
-      const std::string* name = bare_dimension(dim);
-      if (name == nullptr || scope_.find(*name) != nullptr) continue;
-      const SymbolId symbol = context_.graph.new_symbol({*name, DType::I64, tensor::Symbol::Kind::Dimension, dim.span});
-      scope_.bind(*name, {ScalarName{scalar::symbol(symbol, DType::I64)}, "the dimension", dim.span});
+      const auto* pack = std::get_if<ast::Pack>(&dim.kind);
+      if (pack == nullptr) continue;
+      const Binding* known = scope_.find(pack->name.text);
+      if (known != nullptr && std::holds_alternative<PackName>(known->kind)) continue;
+      const PackName name{PackName::Holds::Dimensions, instance_.ranks.at(pack->name.text)};
+      is_sound = bind_name(pack->name, {name, "the pack of dimensions"}) && is_sound;
+    }
+  }
+  return is_sound;
+}
+
+bool OpLowering::declare_entry_arguments() {
+  bool is_sound = bind_packs();
+  for (const ast::Parameter& parameter : op_.parameters) {
+    for (const DimPlace& place : places_of(parameter.type)) {
+      const auto name = bare_dimension(place);
+      const Span& span = place.dim->span;
+      if (!name || scope_.find(*name) != nullptr) continue;
+      const SymbolId symbol = context_.graph.new_symbol({*name, DType::I64, tensor::Symbol::Kind::Dimension, span});
+      scope_.bind(*name, {ScalarName{scalar::symbol(symbol, DType::I64)}, "the dimension", span});
     }
   }
   std::vector<std::pair<const ast::Parameter*, Binding>> arguments;
   for (const ast::Parameter& parameter : op_.parameters) {
-    const DType dtype = parse_dtype(parameter.type.name.text).value();
+    const DType dtype = dtype_of(parameter.type);
     Binding binding{PoisonedName{}, "the argument"};
     is_sound = has_suitable_default(parameter, dtype) && is_sound;
     if (parameter.type.dims.empty()) {
@@ -271,17 +342,19 @@ bool OpLowering::has_suitable_default(const ast::Parameter& parameter, DType dty
 }
 
 bool OpLowering::bind_call_arguments(const std::vector<CallArgument>& arguments, const Span& call) {
+  bind_packs();
   std::map<std::string, std::pair<std::string, Expr>> first;  // where each dimension was met, and the extent
   for (std::size_t k = 0; k < op_.parameters.size(); ++k) {
     const ast::Parameter& parameter = op_.parameters[k];
-    for (std::size_t axis = 0; arguments[k].tensor && axis < parameter.type.dims.size(); ++axis) {
-      const std::string* name = bare_dimension(parameter.type.dims[axis]);
-      if (name == nullptr) continue;
+    const std::vector<DimPlace> places = places_of(parameter.type);
+    for (std::size_t axis = 0; arguments[k].tensor && axis < places.size(); ++axis) {
+      const auto name = bare_dimension(places[axis]);
+      if (!name) continue;
       const Expr extent = context_.extents(*arguments[k].tensor)[axis];
       const std::string place = extent_text(parameter.name.text, axis);
       const auto [known, is_new] = first.emplace(*name, std::pair(place, extent));
       if (is_new) {
-        scope_.bind(*name, {ScalarName{extent}, "the dimension", parameter.type.dims[axis].span});
+        scope_.bind(*name, {ScalarName{extent}, "the dimension", places[axis].dim->span});
       } else {
         context_.require_equal(known->second.second, extent,
                                "the arguments of " + quoted(op_.name.text) + " do not agree on " + quoted(*name), call,
@@ -292,12 +365,12 @@ bool OpLowering::bind_call_arguments(const std::vector<CallArgument>& arguments,
   bool is_sound = true;
   for (std::size_t k = 0; k < op_.parameters.size(); ++k) {
     const ast::Parameter& parameter = op_.parameters[k];
-    for (std::size_t axis = 0; arguments[k].tensor && axis < parameter.type.dims.size(); ++axis) {
-      const ast::Dim& dim = parameter.type.dims[axis];
-      if (bare_dimension(dim) != nullptr) continue;
-      const auto* expr = std::get_if<ast::ExprRef>(&dim.kind);
+    const std::vector<DimPlace> places = places_of(parameter.type);
+    for (std::size_t axis = 0; arguments[k].tensor && axis < places.size(); ++axis) {
+      const ast::Dim& dim = *places[axis].dim;
+      if (bare_dimension(places[axis])) continue;
       const std::string place = extent_text(parameter.name.text, axis);
-      const Expr wanted = expr == nullptr ? nullptr : lower_dim(**expr, place, false);
+      const Expr wanted = lower_dim(places[axis], place, false);
       if (!wanted) {
         is_sound = false;
         continue;
@@ -321,7 +394,10 @@ bool OpLowering::bind_call_arguments(const std::vector<CallArgument>& arguments,
 }
 
 /// The extent that a shape states. `title` names it; that of a result must not be negative.
-Expr OpLowering::lower_dim(const ast::Expr& expr, const std::string& title, bool is_result) {
+Expr OpLowering::lower_dim(const DimPlace& place, const std::string& title, bool is_result) {
+  if (std::holds_alternative<ast::Pack>(place.dim->kind))
+    return std::get<ScalarName>(scope_.find(text_of(place))->kind).value;
+  const ast::Expr& expr = *std::get<ast::ExprRef>(place.dim->kind);
   ExprLowering shapes = expressions(ExprLowering::Place::Shape, nullptr);
   std::vector<Divisor> divisors;
   shapes.note_divisors(&divisors);
@@ -354,9 +430,8 @@ std::optional<std::vector<Expr>> OpLowering::lower_dims(const ast::Type& type, b
                                                         const std::string& name) {
   std::vector<Expr> extents;
   bool failed = false;
-  for (std::size_t axis = 0; axis < type.dims.size(); ++axis) {
-    const auto* expr = std::get_if<ast::ExprRef>(&type.dims[axis].kind);
-    Expr extent = expr == nullptr ? nullptr : lower_dim(**expr, extent_text(name, axis), is_result);
+  for (const DimPlace& place : places_of(type)) {
+    Expr extent = lower_dim(place, extent_text(name, extents.size()), is_result);
     failed = failed || !extent;
     extents.push_back(std::move(extent));
   }
@@ -367,10 +442,9 @@ std::optional<std::vector<Expr>> OpLowering::lower_dims(const ast::Type& type, b
 bool OpLowering::declare_results() {
   bool is_sound = true;
   for (const ast::Result& result : op_.results) {
-    const DType dtype = parse_dtype(result.type.name.text).value();
     auto extents = lower_dims(result.type, true, result.name.text);
     const bool is_known = extents.has_value();
-    ResultState state{&result, is_known ? std::move(*extents) : std::vector<Expr>(), dtype};
+    ResultState state{&result, std::move(extents), dtype_of(result.type)};
     Binding binding{PoisonedName{}, "the result"};
     if (is_known) binding.kind = PendingResult{};
     is_sound = bind_name(result.name, std::move(binding)) && is_known && is_sound;
@@ -400,7 +474,8 @@ bool OpLowering::check_where() {
 bool OpLowering::lower_entry(const std::map<std::string, Value>& attributes) {
   context_.graph.name = op_.name.text;
   if (!check_signature()) return false;
-  bool is_sound = bind_entry_attributes(attributes);
+  bool is_sound = bind_type_parameters();
+  is_sound = bind_entry_attributes(attributes) && is_sound;
   is_sound = declare_entry_arguments() && is_sound;
   is_sound = run() && is_sound;
   return is_sound && publish();
@@ -409,7 +484,7 @@ bool OpLowering::lower_entry(const std::map<std::string, Value>& attributes) {
 std::optional<std::vector<TensorId>> OpLowering::lower_call(const std::map<std::string, Binding>& attributes,
                                                             const std::vector<CallArgument>& arguments,
                                                             const Span& call) {
-  bool is_sound = true;
+  bool is_sound = bind_type_parameters();
   for (const ast::Attribute& attribute : op_.attributes) {
     const auto given = attributes.find(attribute.name.text);
     std::optional<Binding> binding;

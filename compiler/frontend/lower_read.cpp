@@ -1,8 +1,15 @@
+#include <algorithm>
+
 #include "compiler/frontend/lower_expr.h"
 #include "ir/base/match.h"
 
 namespace corrloom::frontend {
 namespace {
+
+bool has_pack(const ast::Read& read) {
+  return std::any_of(read.subscripts.begin(), read.subscripts.end(),
+                     [](const ast::Subscript& subscript) { return std::holds_alternative<ast::Pack>(subscript.kind); });
+}
 
 std::string names_of(const std::vector<const Module*>& modules) {
   std::string text;
@@ -26,6 +33,18 @@ Expr ExprLowering::lower_read(const ast::Read& read, const ast::Expr& expr, std:
         const auto value =
             value_of(literal.literal, literal.negative, wanted.value_or(DType::F32), expr.span, context_.diagnostics);
         return value ? plain_value(read, binding, scalar::constant(*value)) : nullptr;
+      },
+      [&](const TypeName&) -> Expr {
+        report_dtype_as_value(read.name.text, expr.span);
+        return nullptr;
+      },
+      [&](const PackName&) -> Expr {
+        context_.diagnostics
+            .report(Code::E0229, read.name.span, binding.what + " " + quoted(read.name.text) + " is no single value",
+                    "stands for any number of dimensions")
+            .help("write " + quoted("..." + read.name.text) + " among the subscripts of a tensor")
+            .note("declared here", binding.span);
+        return nullptr;
       },
       [&](const PendingResult&) -> Expr {
         if (context_.has_gaps) return nullptr;
@@ -95,6 +114,11 @@ Expr ExprLowering::lower_constant(const ast::Read& read, const ast::Expr& expr, 
   return nullptr;
 }
 
+void ExprLowering::report_dtype_as_value(const std::string& name, const Span& span) {
+  context_.diagnostics.report(Code::E0229, span, quoted(name) + " is a dtype, not a value", "wanted a value")
+      .help("a cast is written " + quoted(name + "(x)"));
+}
+
 void ExprLowering::report_unknown(const ast::Read& read, const Span& span) {
   const std::string& name = read.name.text;
   if (context_.has_gaps) return;
@@ -118,8 +142,7 @@ void ExprLowering::report_unknown(const ast::Read& read, const Span& span) {
     }
   };
   if (parse_dtype(name)) {
-    context_.diagnostics.report(Code::E0229, span, quoted(name) + " is a dtype, not a value", "wanted a value")
-        .help("a cast is written " + quoted(name + "(x)"));
+    report_dtype_as_value(name, span);
   } else if (is_bare && place_ == Place::Shape) {
     add_help(context_.diagnostics.report(Code::E0217, read.name.span, "no argument gives the dimension " + quoted(name),
                                          "is neither a dimension nor an attribute nor a constant"),
@@ -145,11 +168,13 @@ Expr ExprLowering::lower_tensor_read(const ast::Read& read, const Span& span, Te
     return nullptr;
   }
   std::optional<std::vector<Expr>> subscripts = lower_subscripts(read);
-  if (read.subscripts.size() != rank) {
-    Diagnostic& error = context_.diagnostics.report(Code::E0207, span,
-                                                    quoted(read.name.text) + " has " + counted(rank, "dimension") +
-                                                        ", not " + std::to_string(read.subscripts.size()),
-                                                    "read with " + counted(read.subscripts.size(), "subscript"));
+  const std::size_t given = subscripts ? subscripts->size() : read.subscripts.size();
+  const bool is_counted = subscripts || !has_pack(read);
+  if (is_counted && given != rank) {
+    Diagnostic& error = context_.diagnostics.report(
+        Code::E0207, span,
+        quoted(read.name.text) + " has " + counted(rank, "dimension") + ", not " + std::to_string(given),
+        "read with " + counted(given, "subscript"));
     error.note(quoted(read.name.text) + " is declared here", context_.graph.op(source).span);
     return nullptr;
   }
@@ -157,6 +182,22 @@ Expr ExprLowering::lower_tensor_read(const ast::Read& read, const Span& span, Te
   node.span = span;
   const bool is_padded = lower_padding(read, node, dtype);
   return subscripts && is_padded ? scalar::read(std::move(node), dtype) : nullptr;
+}
+
+/// How many index variables a pack stands for; nothing, with an error, when the name is no such pack.
+std::optional<std::size_t> ExprLowering::rank_of_pack(const ast::Name& name) {
+  const Binding* binding = scope_.find(name.text);
+  if (binding != nullptr && std::holds_alternative<PoisonedName>(binding->kind)) return {};
+  const auto* pack = binding == nullptr ? nullptr : std::get_if<PackName>(&binding->kind);
+  if (pack != nullptr && pack->holds == PackName::Holds::Indices) return pack->rank;
+  if (context_.has_gaps && binding == nullptr) return {};
+  Diagnostic& error = context_.diagnostics.report(
+      Code::E0203, name.span,
+      binding == nullptr ? "nothing declares the index variables " + quoted("..." + name.text)
+                         : binding->what + " " + quoted(name.text) + " is no pack of index variables",
+      "wanted a pack that stands on the left or in the list of a reduction");
+  if (binding != nullptr) error.note("declared here", binding->span);
+  return {};
 }
 
 std::optional<std::vector<Expr>> ExprLowering::lower_subscripts(const ast::Read& read) {
@@ -167,9 +208,13 @@ std::optional<std::vector<Expr>> ExprLowering::lower_subscripts(const ast::Read&
       Expr value = lower_index(**expr);
       failed = failed || !value;
       subscripts.push_back(std::move(value));
-    } else if (std::holds_alternative<ast::Pack>(subscript.kind)) {
-      report_unsupported(context_.diagnostics, subscript.span, "`...` in subscripts");
-      failed = true;
+    } else if (const auto* pack = std::get_if<ast::Pack>(&subscript.kind)) {
+      const auto rank = rank_of_pack(pack->name);
+      failed = failed || !rank;
+      for (std::size_t part = 0; rank && part < *rank; ++part) {
+        const Binding* variable = scope_.find(pack_part(pack->name.text, part));
+        subscripts.push_back(std::get<IndexVariable>(variable->kind).value);
+      }
     } else {
       context_.diagnostics
           .report(Code::E0218, subscript.span, "a slice stands in an expression of elements",

@@ -116,10 +116,12 @@ Expr ExprLowering::lower_reduction(const ast::Reduction& reduction, const ast::E
                                 "wanted a value that is known at entry");
     return nullptr;
   }
-  if (gives_index(kind) && reduction.indices.size() != 1) {
-    context_.diagnostics.report(Code::E0225, reduction.kind_span,
-                                quoted(name) + " takes one variable, not " + std::to_string(reduction.indices.size()),
-                                "gives the value of one variable");
+  if (gives_index(kind) && (reduction.indices.size() != 1 || reduction.indices.front().is_pack)) {
+    const std::size_t given = reduction.indices.size();
+    context_.diagnostics.report(
+        Code::E0225, reduction.kind_span,
+        quoted(name) + " takes one variable, not " + (given == 1 ? "a pack of them" : std::to_string(given)),
+        "gives the value of one variable");
     return nullptr;
   }
   const Typing found = typing_of_body(reduction);
@@ -136,6 +138,10 @@ Expr ExprLowering::lower_reduction(const ast::Reduction& reduction, const ast::E
   for (const std::string& one : bound) scope_.unbind(one);
   --site_->reduction_depth;
   if (!is_bound || !element) return nullptr;
+  if (node.axes.empty()) {  // over a pack of no dimensions: one element
+    const Expr one = scalar::constant_i64(1);
+    node.axes.push_back({context_.new_axis("one", one), "one", one});
+  }
   const bool is_number = dtype != DType::Bool;
   if (!takes_truth(kind) && !is_number) {
     context_.diagnostics
@@ -182,10 +188,6 @@ bool ExprLowering::bind_indices(const ast::Reduction& reduction, std::vector<ten
 bool ExprLowering::bind_index(const ast::Reduction& reduction, const ast::Index& index, std::vector<tensor::Axis>& axes,
                               std::vector<std::string>& bound) {
   const std::string& name = index.name.text;
-  if (index.is_pack) {
-    report_unsupported(context_.diagnostics, index.span, "`...` in the list of a reduction");
-    return false;
-  }
   if (!may_declare(index.name)) return false;
   bound.push_back(name);
   scope_.bind(name, {PoisonedName{}, "the index variable", index.name.span});
@@ -195,6 +197,11 @@ bool ExprLowering::bind_index(const ast::Reduction& reduction, const ast::Index&
                 "would only repeat it")
         .help("remove it, or multiply by its extent to repeat the value");
     return false;
+  }
+  if (index.is_pack) {
+    const auto extents = pack_extents(*reduction.body, index);
+    if (extents) bind_pack(index.name, *extents, axes, bound);
+    return extents.has_value();
   }
   Expr begin, extent;
   if (index.range) {

@@ -129,25 +129,10 @@ bool OpLowering::lower_indexed(const ast::Statement& statement, const ast::Index
 /// Puts the variables of the left side in scope, with their ranges.
 bool OpLowering::bind_left(const ast::Statement& statement, const ast::IndexedTarget& target, const ResultState* result,
                            std::vector<tensor::Axis>& axes, std::vector<std::string>& bound) {
-  bool is_sound = true;
-  const bool has_extents = result != nullptr && (!result->extents.empty() || result->declared->type.dims.empty());
-  if (result != nullptr && target.indices.size() != result->declared->type.dims.size()) {
-    context_.diagnostics
-        .report(Code::E0207, statement.target_span,
-                quoted(target.name.text) + " has " + counted(result->declared->type.dims.size(), "dimension") +
-                    ", not " + std::to_string(target.indices.size()),
-                "defined with " + counted(target.indices.size(), "index variable"))
-        .note(quoted(target.name.text) + " is declared here", result->declared->span);
-    is_sound = false;
-  }
-  for (std::size_t k = 0; k < target.indices.size(); ++k) {
-    const ast::Index& index = target.indices[k];
+  const bool is_clear = has_one_pack(target);
+  bool is_sound = is_clear && has_rank(statement, target, result);
+  for (const ast::Index& index : target.indices) {
     const std::string& name = index.name.text;
-    if (index.is_pack) {
-      report_unsupported(context_.diagnostics, index.span, "`...` on the left side");
-      is_sound = false;
-      continue;
-    }
     if (std::find(bound.begin(), bound.end(), name) != bound.end()) {
       context_.diagnostics.report(Code::E0208, index.span, "the index " + quoted(name) + " stands twice on the left",
                                   "each dimension has a variable of its own");
@@ -160,22 +145,69 @@ bool OpLowering::bind_left(const ast::Statement& statement, const ast::IndexedTa
     }
     bound.push_back(name);
     scope_.bind(name, {PoisonedName{}, "the index variable", index.name.span});
-    Expr extent;
-    if (result == nullptr) {
-      extent = left_extent(statement, index);
-    } else if (index.range) {
-      context_.diagnostics.report(Code::E0208, index.span, "the range of " + quoted(name) + " is written",
-                                  "the ranges of a result are its declared extents");
-    } else if (has_extents && k < result->extents.size()) {
-      extent = result->extents[k];
+    const auto extents = is_clear ? left_extents(statement, target, index, result, axes.size()) : std::nullopt;
+    is_sound = is_sound && extents;
+    if (!extents) continue;
+    if (index.is_pack) {
+      expressions(ExprLowering::Place::Statement, nullptr).bind_pack(index.name, *extents, axes, bound);
+      continue;
     }
-    is_sound = is_sound && extent;
-    if (!extent) continue;
-    const AxisId axis = context_.new_axis(name, extent);
-    axes.push_back({axis, name, extent});
+    const AxisId axis = context_.new_axis(name, extents->front());
+    axes.push_back({axis, name, extents->front()});
     scope_.bind(name, {IndexVariable{axis, scalar::axis(axis)}, "the index variable", index.name.span});
   }
   return is_sound;
+}
+
+/// How many dimensions could not be told with two packs.
+bool OpLowering::has_one_pack(const ast::IndexedTarget& target) {
+  const auto is_pack = [](const ast::Index& index) { return index.is_pack; };
+  const auto first = std::find_if(target.indices.begin(), target.indices.end(), is_pack);
+  if (first == target.indices.end()) return true;
+  const auto second = std::find_if(std::next(first), target.indices.end(), is_pack);
+  if (second == target.indices.end()) return true;
+  context_.diagnostics.report(Code::E0208, second->span, "two packs stand on the left", "wanted one at most");
+  return false;
+}
+
+/// Whether the left side has an index for each dimension of the result.
+bool OpLowering::has_rank(const ast::Statement& statement, const ast::IndexedTarget& target,
+                          const ResultState* result) {
+  if (result == nullptr || !result->extents) return true;
+  const std::size_t given = target.indices.size(), rank = result->extents->size();
+  const bool has_pack =
+      std::any_of(target.indices.begin(), target.indices.end(), [](const ast::Index& index) { return index.is_pack; });
+  if (has_pack ? given <= rank + 1 : given == rank) return true;
+  context_.diagnostics
+      .report(Code::E0207, statement.target_span,
+              quoted(target.name.text) + " has " + counted(rank, "dimension") + ", not " + std::to_string(given),
+              "defined with " + counted(given, "index variable"))
+      .note(quoted(target.name.text) + " is declared here", result->declared->span);
+  return false;
+}
+
+/// The extent of one index of the left side, or those of a pack. `axis` is its first dimension.
+std::optional<std::vector<Expr>> OpLowering::left_extents(const ast::Statement& statement,
+                                                          const ast::IndexedTarget& target, const ast::Index& index,
+                                                          const ResultState* result, std::size_t axis) {
+  if (result == nullptr) {
+    if (index.is_pack)
+      return expressions(ExprLowering::Place::Statement, nullptr).pack_extents(*statement.value, index);
+    const Expr extent = left_extent(statement, index);
+    return extent ? std::optional(std::vector<Expr>{extent}) : std::nullopt;
+  }
+  if (index.range) {
+    context_.diagnostics.report(Code::E0208, index.span, "the range of " + quoted(index.name.text) + " is written",
+                                "the ranges of a result are its declared extents");
+    return {};
+  }
+  if (!result->extents) return {};
+  const std::vector<Expr>& declared = *result->extents;
+  const std::size_t others = target.indices.size() - 1;
+  const std::size_t count = !index.is_pack ? 1 : declared.size() > others ? declared.size() - others : 0;
+  if (axis + count > declared.size()) return {};
+  const auto first = declared.begin() + static_cast<std::ptrdiff_t>(axis);
+  return std::vector<Expr>(first, first + static_cast<std::ptrdiff_t>(count));
 }
 
 /// The extent of a local tensor: written, or that of the reads in which the variable stands alone.
@@ -223,37 +255,45 @@ bool OpLowering::lower_named(const ast::Statement& statement, const ast::Name& t
   const auto value = lower_whole(*statement.value, wanted, prefix_ + target.text);
   if (!value || !is_sound) return false;
   if (result != nullptr) {
-    if (scope_.find(target.text) != nullptr && std::holds_alternative<PoisonedName>(scope_.find(target.text)->kind))
-      return false;
-    const std::vector<Expr> extents = context_.extents(*value);
-    if (extents.size() != result->extents.size()) {
-      context_.diagnostics
-          .report(Code::E0207, statement.value->span,
-                  quoted(target.text) + " has " + counted(result->extents.size(), "dimension") + ", not " +
-                      std::to_string(extents.size()),
-                  "gives " + counted(extents.size(), "dimension"))
-          .note(quoted(target.text) + " is declared here", result->declared->span);
-      return false;
-    }
-    for (std::size_t k = 0; k < extents.size(); ++k) {
-      const std::string declared(result->declared->type.dims[k].span.text());
-      context_.require_equal(result->extents[k], extents[k],
-                             quoted(target.text) + " is declared with another extent along axis " + std::to_string(k) +
-                                 " than its definition gives",
-                             statement.value->span,
-                             {{"declared " + quoted(declared), result->extents[k]}, {"given", extents[k]}});
-    }
+    if (!result->extents) return false;
+    if (!has_declared_extents(*result, *value, statement.value->span)) return false;
   }
   return define(target, result, value, static_cast<std::size_t>(value->index) >= before);
+}
+
+/// Whether a whole tensor has the extents that the result is declared with; those that differ for some arguments only
+/// become conditions.
+bool OpLowering::has_declared_extents(const ResultState& result, TensorId value, const Span& span) {
+  const std::vector<Expr> given = context_.extents(value);
+  const std::vector<Expr>& declared = *result.extents;
+  const std::string& name = result.declared->name.text;
+  if (given.size() != declared.size()) {
+    context_.diagnostics
+        .report(
+            Code::E0207, span,
+            quoted(name) + " has " + counted(declared.size(), "dimension") + ", not " + std::to_string(given.size()),
+            "gives " + counted(given.size(), "dimension"))
+        .note(quoted(name) + " is declared here", result.declared->span);
+    return false;
+  }
+  const std::vector<DimPlace> places = places_of(result.declared->type);
+  for (std::size_t k = 0; k < given.size(); ++k) {
+    context_.require_equal(declared[k], given[k],
+                           quoted(name) + " is declared with another extent along axis " + std::to_string(k) +
+                               " than its definition gives",
+                           span, {{"declared " + quoted(text_of(places[k])), declared[k]}, {"given", given[k]}});
+  }
+  return true;
 }
 
 bool OpLowering::lower_rank_zero(const ast::Statement& statement, const ast::Name& target, ResultState* result) {
   Site site{prefix_ + target.text, {}, numerics_};
   ExprLowering body = expressions(ExprLowering::Place::Statement, &site);
-  if (result != nullptr && !result->declared->type.dims.empty()) {
+  if (result != nullptr && !result->extents) return false;
+  if (result != nullptr && !result->extents->empty()) {
     context_.diagnostics
         .report(Code::E0207, target.span,
-                quoted(target.text) + " has " + counted(result->declared->type.dims.size(), "dimension") + ", not 0",
+                quoted(target.text) + " has " + counted(result->extents->size(), "dimension") + ", not 0",
                 "is defined as one value")
         .help("name its indices: " + quoted(target.text + "[i, ...] = ..."));
     return false;
@@ -297,22 +337,16 @@ bool OpLowering::lower_tuple(const ast::Statement& statement, const ast::TupleTa
   if (!values || !is_sound) return false;
   for (std::size_t k = 0; k < values->size(); ++k) {
     if (results[k] != nullptr) {
-      const tensor::Op& op = context_.graph.op((*values)[k]);
-      bool fits = op.dtype == results[k]->dtype && op.extents.size() == results[k]->extents.size();
-      if (!fits) {
-        context_.diagnostics.report(
-            Code::E0212, target.names[k].span,
-            quoted(target.names[k].text) + " is declared with another dtype or rank than " + quoted(call->callee.text) +
-                " gives",
-            "is given " + std::string(name_of(op.dtype)) + " with " + counted(op.extents.size(), "dimension"));
+      if (!results[k]->extents) return false;
+      const DType given = context_.graph.op((*values)[k]).dtype;
+      if (given != results[k]->dtype) {
+        context_.diagnostics.report(Code::E0212, target.names[k].span,
+                                    quoted(target.names[k].text) + " is declared as " + quoted(results[k]->dtype) +
+                                        ", and " + quoted(call->callee.text) + " gives " + quoted(given),
+                                    "is given " + std::string(name_of(given)));
         return false;
       }
-      const std::vector<Expr> extents = op.extents;
-      for (std::size_t axis = 0; axis < extents.size(); ++axis)
-        context_.require_equal(results[k]->extents[axis], extents[axis],
-                               quoted(target.names[k].text) + " is declared with another extent along axis " +
-                                   std::to_string(axis) + " than its definition gives",
-                               target.names[k].span, {});
+      if (!has_declared_extents(*results[k], (*values)[k], target.names[k].span)) return false;
     }
     define(target.names[k], results[k], (*values)[k], true);
   }

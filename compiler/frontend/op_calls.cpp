@@ -2,9 +2,21 @@
 
 #include "compiler/frontend/entry.h"
 #include "compiler/frontend/lower_op.h"
+#include "compiler/frontend/type_classes.h"
 #include "ir/base/match.h"
 
 namespace corrloom::frontend {
+namespace {
+
+/// The pack of a shape, if it has one.
+std::optional<std::string> pack_in(const ast::Type& type) {
+  for (const ast::Dim& dim : type.dims) {
+    if (const auto* pack = std::get_if<ast::Pack>(&dim.kind)) return pack->name.text;
+  }
+  return {};
+}
+
+}  // namespace
 
 /// What a callee stands for. A derivative is derived when it is called first.
 Global OpLowering::find_op(const ast::Name& callee) {
@@ -20,8 +32,9 @@ std::optional<std::vector<TensorId>> OpLowering::lower_op_call(const ast::Call& 
   const Global global = find_op(call.callee);
   const ast::Op& callee = *global.op();
   if (!context_.is_sound(*global.module, *global.item, call.callee.span)) return {};
+  Instance instance;
   const auto attributes = call_attributes(call, callee);
-  const auto arguments = call_arguments(call, callee, name);
+  const auto arguments = call_arguments(call, callee, name, instance);
   if (!attributes || !arguments) return {};
   if (context_.call_depth >= kMaxCallDepth) {
     context_.diagnostics.report(Code::E0104, span, "calls are nested too deeply",
@@ -29,7 +42,8 @@ std::optional<std::vector<TensorId>> OpLowering::lower_op_call(const ast::Call& 
     return {};
   }
   ++context_.call_depth;
-  OpLowering inlined(context_, *global.module, callee, name + "." + callee.name.text + ".", numerics_);
+  OpLowering inlined(context_, *global.module, callee, name + "." + callee.name.text + ".", numerics_,
+                     std::move(instance));
   auto results = inlined.lower_call(*attributes, *arguments, span);
   --context_.call_depth;
   return results;
@@ -107,58 +121,135 @@ std::optional<Binding> OpLowering::call_attribute(const ast::NamedArgument& give
   return {};
 }
 
+/// The whole tensors among the arguments are evaluated first: they say what types and packs stand for.
 std::optional<std::vector<CallArgument>> OpLowering::call_arguments(const ast::Call& call, const ast::Op& callee,
-                                                                    const std::string& name) {
+                                                                    const std::string& name, Instance& instance) {
   std::size_t least = callee.parameters.size();
   const auto may_be_left_out = [](const ast::Parameter& parameter) {
     return parameter.default_value.has_value() && parameter.type.dims.empty();
   };
   while (least > 0 && may_be_left_out(callee.parameters[least - 1])) --least;
   if (!has_arguments(call, least, callee.parameters.size())) return {};
-  std::vector<CallArgument> arguments;
+  std::vector<CallArgument> arguments(callee.parameters.size());
   bool is_sound = true;
-  for (std::size_t k = 0; k < callee.parameters.size(); ++k) {
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
     const ast::Parameter& parameter = callee.parameters[k];
-    const DType dtype = parse_dtype(parameter.type.name.text).value();
-    CallArgument argument;
-    if (k >= call.arguments.size()) {
-      const auto value =
-          value_of(*parameter.default_value, false, dtype, parameter.default_value->span, context_.diagnostics);
-      is_sound = is_sound && value;
-      if (value) argument.scalar = scalar::constant(*value);
-      arguments.push_back(std::move(argument));
-      continue;
-    }
-    argument.span = call.arguments[k].span;
-    const auto* expr = std::get_if<ast::ExprRef>(&call.arguments[k].kind);
-    if (parameter.type.dims.empty()) {
-      const auto value =
-          expr == nullptr ? std::nullopt : scalar_argument(**expr, dtype, name + "." + parameter.name.text);
-      if (expr == nullptr)
-        context_.diagnostics.report(Code::E0218, argument.span, "a list stands where a value is wanted",
-                                    "wanted a value");
-      is_sound = is_sound && value;
-      if (value) argument.scalar = value->scalar;
-    } else if (const auto tensor = tensor_argument(call, k, name)) {
-      const tensor::Op& op = context_.graph.op(*tensor);
-      if (op.dtype != dtype || op.extents.size() != parameter.type.dims.size()) {
-        const bool same_rank = op.extents.size() == parameter.type.dims.size();
-        context_.diagnostics
-            .report(same_rank ? Code::E0212 : Code::E0207, argument.span,
-                    quoted(parameter.name.text) + " of " + quoted(callee.name.text) + " is given " + quoted(op.dtype) +
-                        " with " + counted(op.extents.size(), "dimension"),
-                    "wanted " + std::string(parameter.type.span.text()))
-            .note("declared here", parameter.span);
-        is_sound = false;
-      }
-      argument.tensor = tensor;
-    } else {
-      is_sound = false;
-    }
-    arguments.push_back(std::move(argument));
+    if (k < call.arguments.size()) arguments[k].span = call.arguments[k].span;
+    if (parameter.type.dims.empty()) continue;
+    arguments[k].tensor = call_tensor(call, k, parameter, name, instance);
+    is_sound = is_sound && arguments[k].tensor && suits(callee, parameter, arguments[k], instance);
+  }
+  for (std::size_t k = 0; is_sound && k < arguments.size(); ++k) {
+    const ast::Parameter& parameter = callee.parameters[k];
+    if (!parameter.type.dims.empty()) continue;
+    const auto dtype = scalar_dtype(call, callee, k, instance);
+    arguments[k].scalar = dtype ? call_scalar(call, k, parameter, *dtype, name) : nullptr;
+    is_sound = arguments[k].scalar != nullptr;
   }
   if (!is_sound) return {};
   return arguments;
+}
+
+/// The tensor of an argument. One value stands for a tensor whose dimensions are a pack of none.
+std::optional<TensorId> OpLowering::call_tensor(const ast::Call& call, std::size_t at, const ast::Parameter& parameter,
+                                                const std::string& name, const Instance& instance) {
+  const auto* expr = std::get_if<ast::ExprRef>(&call.arguments[at].kind);
+  const bool is_pack = parameter.type.dims.size() == 1 && pack_in(parameter.type).has_value();
+  if (expr == nullptr || !is_pack || is_whole(**expr)) return tensor_argument(call, at, name);
+  Site site{name + "." + parameter.name.text, {}, numerics_};
+  ExprLowering value = expressions(ExprLowering::Place::Statement, &site);
+  const auto known = instance.types.find(parameter.type.name.text);
+  const auto dtype =
+      known != instance.types.end() ? std::optional(known->second) : parse_dtype(parameter.type.name.text);
+  const Expr body = dtype ? value.lower_as(**expr, *dtype) : value.lower(**expr, {});
+  return add_compute(std::move(site), {}, body, call.arguments[at].span);
+}
+
+/// Whether a tensor has the declared dtype and rank; a type parameter or pack that is not known yet takes its own.
+bool OpLowering::suits(const ast::Op& callee, const ast::Parameter& parameter, const CallArgument& argument,
+                       Instance& instance) {
+  const tensor::Op& op = context_.graph.op(*argument.tensor);
+  const std::size_t rank = op.extents.size(), declared = parameter.type.dims.size();
+  std::size_t wanted_rank = declared;
+  bool has_rank = rank == declared;
+  if (const auto pack = pack_in(parameter.type)) {
+    const bool fits = rank + 1 >= declared;
+    const auto known = fits ? instance.ranks.emplace(*pack, rank + 1 - declared).first : instance.ranks.find(*pack);
+    wanted_rank = declared - 1 + (known == instance.ranks.end() ? 0 : known->second);
+    has_rank = fits && rank == wanted_rank;
+  }
+  const std::string& type = parameter.type.name.text;
+  const auto fixed = parse_dtype(type);
+  const DType wanted = fixed ? *fixed : instance.types.emplace(type, op.dtype).first->second;
+  if (has_rank && wanted == op.dtype) return fixed || is_in_class_of(callee, parameter, op.dtype, argument.span);
+  context_.diagnostics
+      .report(has_rank ? Code::E0212 : Code::E0207, argument.span,
+              quoted(parameter.name.text) + " of " + quoted(callee.name.text) + " is given " + quoted(op.dtype) +
+                  " with " + counted(rank, "dimension"),
+              "wanted " + std::string(parameter.type.span.text()) +
+                  (has_rank                  ? fixed ? "" : ", where " + type + " is " + std::string(name_of(wanted))
+                                    : wanted_rank == declared ? ""
+                                             : " with " + counted(wanted_rank, "dimension")))
+      .note("declared here", parameter.span);
+  return false;
+}
+
+/// Whether the class of the parameter's type holds the dtype. Reports E0214.
+bool OpLowering::is_in_class_of(const ast::Op& callee, const ast::Parameter& parameter, DType dtype, const Span& span) {
+  const std::string& type = parameter.type.name.text;
+  const auto declared = std::find_if(callee.type_parameters.begin(), callee.type_parameters.end(),
+                                     [&](const ast::TypeParameter& one) { return one.name.text == type; });
+  if (is_in_class(declared->type_class.text, dtype)) return true;
+  context_.diagnostics
+      .report(Code::E0214, span, quoted(callee.name.text) + " does not take " + quoted(dtype),
+              quoted(type) + " is of the class " + quoted(declared->type_class.text))
+      .note("declared here", declared->span);
+  return false;
+}
+
+/// The dtype of a scalar parameter: declared, given by other arguments, or that of the value itself.
+std::optional<DType> OpLowering::scalar_dtype(const ast::Call& call, const ast::Op& callee, std::size_t at,
+                                              Instance& instance) {
+  const ast::Parameter& parameter = callee.parameters[at];
+  const std::string& type = parameter.type.name.text;
+  if (const auto fixed = parse_dtype(type)) return fixed;
+  if (const auto known = instance.types.find(type); known != instance.types.end()) return known->second;
+  // Literals take the dtype of an argument that has one.
+  Typing all;
+  bool is_first = true;
+  for (std::size_t k = 0; k < callee.parameters.size(); ++k) {
+    if (callee.parameters[k].type.name.text != type) continue;
+    const auto* expr = k < call.arguments.size() ? std::get_if<ast::ExprRef>(&call.arguments[k].kind) : nullptr;
+    if (k < call.arguments.size() && expr == nullptr) continue;
+    const Typing one = expr == nullptr ? typing_of(*callee.parameters[k].default_value)
+                                       : expressions(ExprLowering::Place::Statement, nullptr).typing(**expr);
+    all = is_first ? one : unify(all, one);
+    is_first = false;
+  }
+  const DType dtype = all.dtype_or_default();
+  if (!is_in_class_of(callee, parameter, dtype,
+                      at < call.arguments.size() ? call.arguments[at].span : call.callee.span))
+    return {};
+  instance.types[type] = dtype;
+  return dtype;
+}
+
+/// The value of a scalar argument, or of its default.
+Expr OpLowering::call_scalar(const ast::Call& call, std::size_t at, const ast::Parameter& parameter, DType dtype,
+                             const std::string& name) {
+  if (at >= call.arguments.size()) {
+    const auto value =
+        value_of(*parameter.default_value, false, dtype, parameter.default_value->span, context_.diagnostics);
+    return value ? scalar::constant(*value) : nullptr;
+  }
+  const auto* expr = std::get_if<ast::ExprRef>(&call.arguments[at].kind);
+  if (expr == nullptr) {
+    context_.diagnostics.report(Code::E0218, call.arguments[at].span, "a list stands where a value is wanted",
+                                "wanted a value");
+    return nullptr;
+  }
+  const auto value = scalar_argument(**expr, dtype, name + "." + parameter.name.text);
+  return value ? value->scalar : nullptr;
 }
 
 /// A value that is passed on: over symbols as it is, anything else computed once as a tensor of rank 0.

@@ -5,15 +5,37 @@
 #include "compiler/frontend/frontend.h"
 #include "compiler/frontend/library.h"
 #include "compiler/frontend/lower_op.h"
+#include "compiler/frontend/type_classes.h"
+#include "ir/base/errors.h"
 #include "ir/base/match.h"
 
 namespace corrloom::frontend {
 namespace {
 
-std::vector<std::string> dims_of(const ast::Type& type) {
+std::vector<std::string> dims_of(const ast::Type& type, const Instance* instance) {
   std::vector<std::string> dims;
-  for (const ast::Dim& dim : type.dims) dims.emplace_back(dim.span.text());
+  for (const ast::Dim& dim : type.dims) {
+    const auto* pack = std::get_if<ast::Pack>(&dim.kind);
+    if (pack == nullptr) {
+      dims.emplace_back(dim.span.text());
+    } else if (instance == nullptr) {
+      dims.push_back("..." + pack->name.text);
+    } else {
+      for (std::size_t part = 0; part < instance->ranks.at(pack->name.text); ++part)
+        dims.push_back(pack_part(pack->name.text, part));
+    }
+  }
   return dims;
+}
+
+/// The dtype of a type, and its name when that is a type parameter which stays open.
+std::pair<DType, std::string> dtype_of(const ast::Op& op, const ast::Type& type, const Instance* instance) {
+  const std::string& name = type.name.text;
+  if (const auto dtype = parse_dtype(name)) return {*dtype, ""};
+  if (instance != nullptr) return {instance->types.at(name), ""};
+  const auto parameter = std::find_if(op.type_parameters.begin(), op.type_parameters.end(),
+                                      [&](const ast::TypeParameter& one) { return one.name.text == name; });
+  return {kinds_of_class(parameter->type_class.text).front(), name};
 }
 
 /// The ops that can be named from outside: of the file itself and of what it imports.
@@ -76,8 +98,14 @@ const ParameterSignature* OpSignature::parameter(const std::string& wanted) cons
   return found == parameters.end() ? nullptr : &*found;
 }
 
-OpSignature signature_of(const Library& library, const Module& module, const ast::Op& op) {
+OpSignature signature_of(const Library& library, const Module& module, const ast::Op& op, const Instance* instance) {
   OpSignature signature;
+  if (instance != nullptr) {
+    signature.instance = *instance;
+  } else {
+    for (const ast::TypeParameter& parameter : op.type_parameters)
+      signature.type_parameters.push_back({parameter.name.text, parameter.type_class.text});
+  }
   signature.name = op.name.text;
   signature.text = op.signature_span.text();
   signature.span = op.signature_span;
@@ -87,17 +115,24 @@ OpSignature signature_of(const Library& library, const Module& module, const ast
         {attribute.name.text, dtype, default_value(library, module, attribute, dtype), attribute.span});
   }
   for (const ast::Parameter& parameter : op.parameters) {
-    const DType dtype = parse_dtype(parameter.type.name.text).value();
-    ParameterSignature one{parameter.name.text,     !parameter.type.dims.empty(), dtype,
-                           dims_of(parameter.type), parameter.is_owned,           {},
-                           parameter.span};
+    const auto [dtype, type_parameter] = dtype_of(op, parameter.type, instance);
+    ParameterSignature one;
+    one.name = parameter.name.text;
+    one.is_tensor = !parameter.type.dims.empty();
+    one.dtype = dtype;
+    one.type_parameter = type_parameter;
+    one.dims = dims_of(parameter.type, instance);
+    one.is_owned = parameter.is_owned;
+    one.span = parameter.span;
     Diagnostics unused;
     if (parameter.default_value)
-      (one.is_tensor ? one.initial_value : one.default_value) = value_of(*parameter.default_value, false, dtype, parameter.default_value->span, unused);
+      (one.is_tensor ? one.initial_value : one.default_value) =
+          value_of(*parameter.default_value, false, dtype, parameter.default_value->span, unused);
     signature.parameters.push_back(std::move(one));
   }
   for (const ast::Result& result : op.results) {
-    signature.results.push_back({result.name.text, parse_dtype(result.type.name.text).value(), dims_of(result.type),
+    const auto [dtype, type_parameter] = dtype_of(op, result.type, instance);
+    signature.results.push_back({result.name.text, dtype, type_parameter, dims_of(result.type, instance),
                                  result.in ? result.in->text : "", result.span});
   }
   return signature;
@@ -130,13 +165,19 @@ const OpSignature* Program::find(const std::string& name) const {
   return imported == library_->imported.end() ? nullptr : &imported->second;
 }
 
+OpSignature Program::instantiate(const std::string& name, const Instance& instance) const {
+  const Global global = find_global(library_->root(), name);
+  CORRLOOM_CHECK(global.op() != nullptr, "there is no op ", name);
+  return signature_of(*library_, *global.module, *global.op(), &instance);
+}
+
 std::optional<tensor::Graph> Program::lower(const std::string& name,
                                             const std::map<std::string, scalar::Value>& attributes,
-                                            Diagnostics& diagnostics) const {
+                                            Diagnostics& diagnostics, const Instance& instance) const {
   const Global global = find_op(*library_, name, diagnostics);
   if (global.op() == nullptr) return {};
   Context context = lowering_context(*library_, diagnostics);
-  OpLowering lowering(context, *global.module, *global.op(), "", {});
+  OpLowering lowering(context, *global.module, *global.op(), "", {}, instance);
   if (!lowering.lower_entry(attributes)) return {};
   return std::move(context.graph);
 }

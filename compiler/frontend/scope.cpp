@@ -54,7 +54,9 @@ const Binding* Scope::find(const std::string& name) const {
 std::vector<std::string> Scope::names() const {
   std::vector<std::string> list;
   list.reserve(names_.size());
-  for (const auto& [name, binding] : names_) list.push_back(name);
+  for (const auto& [name, binding] : names_) {
+    if (name.find('.') == std::string::npos) list.push_back(name);
+  }
   std::sort(list.begin(), list.end());
   return list;
 }
@@ -96,9 +98,20 @@ std::vector<std::string> names_in(const ast::Expr& expr) {
   return names;
 }
 
+std::string pack_part(const std::string& pack, std::size_t part) {
+  return pack + "." + std::to_string(part);
+}
+
 bool mentions(const ast::Expr& expr, const std::string& name) {
   const auto* read = std::get_if<ast::Read>(&expr.kind);
-  bool found = read != nullptr && read->name.text == name;
+  bool found = false;
+  if (read != nullptr) {
+    const auto is_pack = [&](const ast::Subscript& subscript) {
+      const auto* pack = std::get_if<ast::Pack>(&subscript.kind);
+      return pack != nullptr && pack->name.text == name;
+    };
+    found = read->name.text == name || std::any_of(read->subscripts.begin(), read->subscripts.end(), is_pack);
+  }
   if (!found) for_each_child(expr, [&](const ast::Expr& child) { found = found || mentions(child, name); });
   return found;
 }

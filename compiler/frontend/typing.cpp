@@ -66,7 +66,8 @@ Typing ExprLowering::typing_of_read(const ast::Read& read) {
         binding->kind, [](const IndexVariable&) { return Typing::known(DType::I64); },
         [&](const TensorName& tensor) { return Typing::known(context_.graph.op(tensor.id).dtype); },
         [](const ScalarName& scalar) { return Typing::known(scalar.value->dtype); },
-        [](const LiteralName&) { return Typing{Typing::Kind::Decimal}; }, [](const PendingResult&) { return Typing{}; },
+        [](const LiteralName&) { return Typing{Typing::Kind::Decimal}; }, [](const TypeName&) { return Typing{}; },
+        [](const PackName&) { return Typing{}; }, [](const PendingResult&) { return Typing{}; },
         [](const PoisonedName&) { return Typing{}; });
   }
   const Global global = find_global(module_, name);

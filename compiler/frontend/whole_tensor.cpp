@@ -10,13 +10,21 @@ using scalar::Opcode;
 
 constexpr std::string_view kWholeFunctions[] = {"matmul", "reshape", "transpose", "concat", "pad"};
 
-bool has_slice(const ast::Read& read) {
-  return std::any_of(read.subscripts.begin(), read.subscripts.end(), [](const ast::Subscript& subscript) {
-    return std::holds_alternative<ast::Slice>(subscript.kind);
+}  // namespace
+
+/// True for `X[1:, 0]` and `X[...D, 0]`, which take parts of whole dimensions.
+bool OpLowering::is_slice(const ast::Read& read) const {
+  return std::any_of(read.subscripts.begin(), read.subscripts.end(), [&](const ast::Subscript& subscript) {
+    const auto* pack = std::get_if<ast::Pack>(&subscript.kind);
+    return pack != nullptr ? is_pack_of_dimensions(pack->name) : std::holds_alternative<ast::Slice>(subscript.kind);
   });
 }
 
-}  // namespace
+bool OpLowering::is_pack_of_dimensions(const ast::Name& name) const {
+  const Binding* binding = scope_.find(name.text);
+  const auto* pack = binding == nullptr ? nullptr : std::get_if<PackName>(&binding->kind);
+  return pack != nullptr && pack->holds == PackName::Holds::Dimensions;
+}
 
 bool OpLowering::is_whole_call(const ast::Call& call) {
   const Global global = find_global(module_, call.callee.text);
@@ -31,7 +39,7 @@ bool OpLowering::is_leaf(const ast::Expr& expr) {
   if (const auto* call = std::get_if<ast::Call>(&expr.kind)) return is_whole_call(*call);
   const auto* read = std::get_if<ast::Read>(&expr.kind);
   if (read == nullptr) return false;
-  if (has_slice(*read)) return true;
+  if (is_slice(*read)) return true;
   if (!read->subscripts.empty()) return false;
   const auto tensor = expressions(ExprLowering::Place::Statement, nullptr).tensor_named(read->name.text);
   return tensor && context_.rank(*tensor) > 0;
@@ -168,7 +176,7 @@ std::optional<TensorId> OpLowering::lower_leaf(const ast::Expr& expr, const std:
       context_.diagnostics
           .report(Code::E0218, expr.span, "a whole tensor is read with a pad", "only reads of elements are padded")
           .help("`pad(X, [[lo, hi], ...], v)` makes a larger tensor");
-    } else if (has_slice(read)) {
+    } else if (is_slice(read)) {
       value = lower_slice(read, expr.span, name);
     } else {
       value = expressions(ExprLowering::Place::Statement, nullptr).tensor_named(read.name.text);
@@ -203,90 +211,127 @@ std::optional<Expr> OpLowering::lower_slice_bound(const ast::ExprRef& expr, cons
   return bound;
 }
 
-std::optional<TensorId> OpLowering::lower_slice(const ast::Read& read, const Span& span, const std::string& name) {
+/// The tensor that a slice is of; nothing after an error.
+std::optional<TensorId> OpLowering::sliced_tensor(const ast::Read& read) {
   ExprLowering names = expressions(ExprLowering::Place::Statement, nullptr);
   const auto source = names.tensor_named(read.name.text);
-  if (!source) {
-    ast::Read bare{read.name, {}, {}};
-    if (names.lower(ast::Expr{bare, read.name.span}, std::nullopt) != nullptr)
-      context_.diagnostics.report(Code::E0229, read.name.span, quoted(read.name.text) + " is no tensor",
-                                  "has no slices");
-    return {};
+  if (source) return source;
+  const ast::Read bare{read.name, {}, {}};
+  if (names.lower(ast::Expr{bare, read.name.span}, std::nullopt) != nullptr)
+    context_.diagnostics.report(Code::E0229, read.name.span, quoted(read.name.text) + " is no tensor", "has no slices");
+  return {};
+}
+
+/// One subscript for each dimension: a pack of dimensions takes all of those that it stands for.
+std::optional<std::vector<ast::Subscript>> OpLowering::slice_subscripts(const ast::Read& read, std::size_t rank,
+                                                                        const Span& span, const Span& declared) {
+  std::vector<ast::Subscript> subscripts;
+  for (const ast::Subscript& subscript : read.subscripts) {
+    const auto* pack = std::get_if<ast::Pack>(&subscript.kind);
+    if (pack == nullptr) {
+      subscripts.push_back(subscript);
+    } else if (is_pack_of_dimensions(pack->name)) {
+      const std::size_t count = std::get<PackName>(scope_.find(pack->name.text)->kind).rank;
+      subscripts.insert(subscripts.end(), count, {ast::Slice{}, subscript.span});
+    } else {
+      context_.diagnostics
+          .report(Code::E0218, subscript.span, quoted("..." + pack->name.text) + " is no pack of dimensions",
+                  "wanted one that a shape of an argument declares")
+          .help("whole dimensions are taken by `:`");
+      return {};
+    }
   }
+  if (subscripts.size() == rank) return subscripts;
+  context_.diagnostics
+      .report(
+          Code::E0207, span,
+          quoted(read.name.text) + " has " + counted(rank, "dimension") + ", not " + std::to_string(subscripts.size()),
+          "sliced with " + counted(subscripts.size(), "subscript"))
+      .note("declared here", declared);
+  return {};
+}
+
+std::optional<TensorId> OpLowering::lower_slice(const ast::Read& read, const Span& span, const std::string& name) {
+  const auto source = sliced_tensor(read);
+  if (!source) return {};
   const std::vector<Expr> extents = context_.extents(*source);
-  if (read.subscripts.size() != extents.size()) {
-    context_.diagnostics
-        .report(Code::E0207, span,
-                quoted(read.name.text) + " has " + counted(extents.size(), "dimension") + ", not " +
-                    std::to_string(read.subscripts.size()),
-                "sliced with " + counted(read.subscripts.size(), "subscript"))
-        .note("declared here", context_.graph.op(*source).span);
-    return {};
-  }
-  tensor::View view{*source, {}, {}};
-  tensor::Op op{name, context_.graph.op(*source).dtype, {}, {}, span};
+  const auto subscripts = slice_subscripts(read, extents.size(), span, context_.graph.op(*source).span);
+  if (!subscripts) return {};
+  SliceBuilder slice{{name, context_.graph.op(*source).dtype, {}, {}, span}, {*source, {}, {}}};
   bool is_sound = true;
-  const Expr zero = scalar::constant_i64(0), one = scalar::constant_i64(1);
-  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
-    const ast::Subscript& subscript = read.subscripts[axis];
-    const std::string place = extent_text(read.name.text, axis);
-    const std::string title = "the slice " + quoted(std::string(subscript.span.text())) + " of " +
-                              quoted(read.name.text) + " along axis " + std::to_string(axis);
-    const auto require = [&](Opcode opcode, const Expr& a, const Expr& b, const std::string& what,
-                             std::vector<tensor::Condition::Shown> shown) {
-      show_symbols(context_.graph, a, shown);
-      show_symbols(context_.graph, b, shown);
-      context_.require({scalar::apply(opcode, {a, b}), title + " " + what, subscript.span, std::move(shown)});
-    };
-    if (std::holds_alternative<ast::Pack>(subscript.kind)) {
-      report_unsupported(context_.diagnostics, subscript.span, "`...` in subscripts");
-      is_sound = false;
-      continue;
-    }
-    if (const auto* expr = std::get_if<ast::ExprRef>(&subscript.kind)) {
-      const Expr at = lower_slice_bound(*expr, "subscript").value_or(nullptr);
-      is_sound = is_sound && at;
-      if (!at) continue;
-      require(Opcode::Ge, at, zero, "begins before the tensor", {{"subscript", at}});
-      require(Opcode::Lt, at, extents[axis], "lies beyond the tensor", {{"subscript", at}, {place, extents[axis]}});
-      view.index.push_back(at);
-      continue;
-    }
-    const auto& slice = std::get<ast::Slice>(subscript.kind);
-    const Expr begin = lower_slice_bound(slice.begin, "start").value_or(zero);
-    const Expr end = lower_slice_bound(slice.end, "stop").value_or(extents[axis]);
-    const Expr step = lower_slice_bound(slice.step, "step").value_or(one);
-    is_sound = is_sound && begin && end && step;
-    if (!begin || !end || !step) continue;
-    if (const auto value = scalar::as_i64(step); value && *value < 1) {
-      context_.diagnostics.report(Code::E0223, slice.step->span, "the step of a slice is not positive",
-                                  "wanted 1 or more");
-      is_sound = false;
-      continue;
-    }
-    if (slice.begin) require(Opcode::Ge, begin, zero, "begins before the tensor", {{"start", begin}});
-    if (slice.begin || slice.end)
-      require(Opcode::Le, begin, end, "stops before it starts", {{"start", begin}, {"stop", end}});
-    if (slice.end)
-      require(Opcode::Le, end, extents[axis], "stops beyond the tensor", {{"stop", end}, {place, extents[axis]}});
-    if (!scalar::as_i64(step)) require(Opcode::Ge, step, one, "has a step that is not positive", {{"step", step}});
-    Expr length = scalar::apply(Opcode::Sub, {end, begin});
-    const bool is_dense = scalar::is_constant_i64(step, 1);
-    if (!is_dense) {
-      const Expr rounded = scalar::apply(Opcode::Add, {length, scalar::apply(Opcode::Sub, {step, one})});
-      length = scalar::apply(Opcode::FloorDiv, {canonical_extent(rounded), step});
-    }
-    length = canonical_extent(length);
-    const std::string axis_name = "d" + std::to_string(view.axes.size());
-    const AxisId id = context_.new_axis(axis_name, length);
-    view.axes.push_back({id, axis_name, length});
-    op.extents.push_back(length);
-    const Expr stepped = is_dense ? scalar::axis(id) : scalar::apply(Opcode::Mul, {scalar::axis(id), step});
-    view.index.push_back(scalar::simplify(scalar::apply(Opcode::Add, {stepped, begin})));
-  }
+  for (std::size_t axis = 0; axis < extents.size(); ++axis)
+    is_sound = add_slice(slice, read, (*subscripts)[axis], axis, extents[axis]) && is_sound;
   if (!is_sound) return {};
-  op.kind = std::move(view);
-  return context_.graph.add(std::move(op));
+  slice.op.kind = std::move(slice.view);
+  return context_.graph.add(std::move(slice.op));
+}
+
+/// A condition on the subscript of one dimension of a slice, with its values.
+void OpLowering::require_of_slice(const ast::Read& read, const ast::Subscript& subscript, std::size_t axis,
+                                  const std::string& fault, Opcode opcode, const SliceBound& left,
+                                  const SliceBound& right) {
+  std::vector<tensor::Condition::Shown> shown;
+  for (const SliceBound* bound : {&left, &right}) {
+    if (!bound->name.empty()) shown.push_back({bound->name, bound->value});
+  }
+  show_symbols(context_.graph, left.value, shown);
+  show_symbols(context_.graph, right.value, shown);
+  context_.require({scalar::apply(opcode, {left.value, right.value}),
+                    "the slice " + quoted(std::string(subscript.span.text())) + " of " + quoted(read.name.text) +
+                        " along axis " + std::to_string(axis) + " " + fault,
+                    subscript.span, std::move(shown)});
+}
+
+/// Adds one dimension of the source: one place of it, or a range of places that becomes a dimension of the slice.
+bool OpLowering::add_slice(SliceBuilder& out, const ast::Read& read, const ast::Subscript& subscript, std::size_t axis,
+                           const Expr& extent) {
+  const SliceBound zero{"", scalar::constant_i64(0)}, one{"", scalar::constant_i64(1)};
+  const SliceBound whole{extent_text(read.name.text, axis), extent};
+  const auto require = [&](const std::string& fault, Opcode opcode, const SliceBound& left, const SliceBound& right) {
+    require_of_slice(read, subscript, axis, fault, opcode, left, right);
+  };
+  if (const auto* expr = std::get_if<ast::ExprRef>(&subscript.kind)) {
+    const SliceBound at{"subscript", lower_slice_bound(*expr, "subscript").value_or(nullptr)};
+    if (!at.value) return false;
+    require("begins before the tensor", Opcode::Ge, at, zero);
+    require("lies beyond the tensor", Opcode::Lt, at, whole);
+    out.view.index.push_back(at.value);
+    return true;
+  }
+  const auto& slice = std::get<ast::Slice>(subscript.kind);
+  const SliceBound begin{"start", lower_slice_bound(slice.begin, "start").value_or(zero.value)};
+  const SliceBound end{"stop", lower_slice_bound(slice.end, "stop").value_or(extent)};
+  const SliceBound step{"step", lower_slice_bound(slice.step, "step").value_or(one.value)};
+  if (!begin.value || !end.value || !step.value) return false;
+  if (const auto value = scalar::as_i64(step.value); value && *value < 1) {
+    context_.diagnostics.report(Code::E0223, slice.step->span, "the step of a slice is not positive",
+                                "wanted 1 or more");
+    return false;
+  }
+  if (slice.begin) require("begins before the tensor", Opcode::Ge, begin, zero);
+  if (slice.begin || slice.end) require("stops before it starts", Opcode::Le, begin, end);
+  if (slice.end) require("stops beyond the tensor", Opcode::Le, end, whole);
+  if (!scalar::as_i64(step.value)) require("has a step that is not positive", Opcode::Ge, step, one);
+  add_slice_axis(out, begin.value, end.value, step.value);
+  return true;
+}
+
+/// A dimension of the slice over the places `begin`, `begin + step`, ... below `end`.
+void OpLowering::add_slice_axis(SliceBuilder& out, const Expr& begin, const Expr& end, const Expr& step) {
+  Expr length = scalar::apply(Opcode::Sub, {end, begin});
+  const bool is_dense = scalar::is_constant_i64(step, 1);
+  if (!is_dense) {
+    const Expr above = scalar::apply(Opcode::Sub, {step, scalar::constant_i64(1)});
+    const Expr rounded = scalar::apply(Opcode::Add, {length, above});
+    length = scalar::apply(Opcode::FloorDiv, {canonical_extent(rounded), step});
+  }
+  length = canonical_extent(length);
+  const std::string name = "d" + std::to_string(out.view.axes.size());
+  const AxisId id = context_.new_axis(name, length);
+  out.view.axes.push_back({id, name, length});
+  out.op.extents.push_back(length);
+  const Expr stepped = is_dense ? scalar::axis(id) : scalar::apply(Opcode::Mul, {scalar::axis(id), step});
+  out.view.index.push_back(scalar::simplify(scalar::apply(Opcode::Add, {stepped, begin})));
 }
 
 }  // namespace corrloom::frontend

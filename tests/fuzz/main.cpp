@@ -23,7 +23,7 @@ struct Counts {
 /// What is wrong with a program on a question; empty: nothing.
 std::string fault_of(const Op& op, const tools::Question& question, const std::vector<Device>& devices) {
   try {
-    return tools::judge(op, question.arguments(op), devices).difference;
+    return tools::judge(op, question.arguments(), devices).difference;
   } catch (const CompileError&) {
     return "";  // a program that is refused for these extents, say a read that leaves its tensor
   } catch (const std::exception& error) {
@@ -47,8 +47,8 @@ void run_one(std::uint64_t seed, const std::vector<Device>& devices, Counts& cou
       ++counts.calls;
       if (fault_of(op, *question, devices).empty()) continue;
       const tools::Question small = tools::shrink(
-          op, *question, [&](const tools::Question& candidate) { return !fault_of(op, candidate, devices).empty(); });
-      return fail(fault_of(op, small, devices) + "\n  corrloom check f.loom " + small.settings(op));
+          *question, [&](const tools::Question& candidate) { return !fault_of(op, candidate, devices).empty(); });
+      return fail(fault_of(op, small, devices) + "\n  corrloom check f.loom " + small.settings());
     }
     ++counts.passed;
   } catch (const CompileError& error) {

@@ -66,7 +66,10 @@ class Threads {
 class Judge {
  public:
   Judge(const Op& op, const std::vector<Argument>& arguments)
-      : op_(op), arguments_(arguments), split_(api::split_arguments(op.info(), arguments)) {}
+      : op_(op),
+        arguments_(arguments),
+        core_(op.core()->instance_for(arguments)),
+        split_(api::split_arguments(core_.info(), arguments)) {}
 
   Verdict run(const std::vector<Device>& devices) {
     try {
@@ -75,7 +78,7 @@ class Judge {
       verdict_.refusal = error.what();
       return std::move(verdict_);
     }
-    const std::shared_ptr<const tensor::Graph> graph = op_.core()->graph();
+    const std::shared_ptr<const tensor::Graph> graph = core_.graph();
     const Outcome written = interpreted(*graph);
     if (written.error) verdict_.notes.push_back("fails everywhere: " + first_line(*written.error));
     const tensor::Graph strict = in_strict_order(*graph);
@@ -93,7 +96,7 @@ class Judge {
     std::vector<TensorType> types;
     for (const Tensor& tensor : split_.tensors) types.push_back(tensor.type());
     const std::vector<std::optional<scalar::Value>> scalars(split_.scalars.begin(), split_.scalars.end());
-    values_ = op_.core()->bind(types, scalars);
+    values_ = core_.bind(types, scalars);
   }
 
   Outcome interpreted(const tensor::Graph& graph) const {
@@ -192,6 +195,7 @@ class Judge {
 
   const Op& op_;
   const std::vector<Argument>& arguments_;
+  const api::OpCore& core_;  ///< the op, or the instance of a generic one
   api::SplitArguments split_;
   frontend::SymbolValues values_;
   Verdict verdict_;

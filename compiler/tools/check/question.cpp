@@ -40,6 +40,14 @@ GeneratedValue random_tensor(DType dtype, Random& random) {
   return value;
 }
 
+/// The op, or one of the instances of a generic one.
+const api::OpCore& some_instance(const api::OpCore& core, Random& random) {
+  constexpr std::int64_t kLargestRank = 3;
+  if (!core.signature().is_generic()) return core;
+  const auto rank = static_cast<std::size_t>(random.between(0, kLargestRank));
+  return core.library().instance(core.name(), frontend::example_instance(core.signature(), rank), core.attributes());
+}
+
 /// The shapes of the tensors for those dimensions and scalars; nothing when one would be negative or large.
 std::optional<std::vector<TensorType>> types_for(const tensor::Graph& graph, const Question& question) {
   scalar::Environment environment;
@@ -64,15 +72,15 @@ std::optional<std::vector<TensorType>> types_for(const tensor::Graph& graph, con
 }
 
 /// Fills in the tensors' shapes; false when the op does not accept the question.
-bool settle(const Op& op, const tensor::Graph& graph, Question& question) {
-  const std::optional<std::vector<TensorType>> types = types_for(graph, question);
+bool settle(Question& question) {
+  const std::optional<std::vector<TensorType>> types = types_for(*question.core->graph(), question);
   if (!types) return false;
   std::vector<std::optional<scalar::Value>> scalars;
-  for (const ParameterInfo& parameter : op.info().parameters) {
+  for (const ParameterInfo& parameter : question.core->info().parameters) {
     if (!parameter.is_tensor) scalars.emplace_back(question.scalars.at(parameter.name));
   }
   try {
-    op.core()->bind(*types, scalars);
+    question.core->bind(*types, scalars);
   } catch (const InputError&) {
     return false;
   }
@@ -83,7 +91,8 @@ bool settle(const Op& op, const tensor::Graph& graph, Question& question) {
   return true;
 }
 
-std::string text_of(const GeneratedValue& value) {
+/// As the command line writes it; with the dtype where the declaration leaves it open.
+std::string text_of(const GeneratedValue& value, bool with_dtype) {
   constexpr std::pair<Kind, const char*> kNames[] = {
       {Kind::Zeros, "zeros"}, {Kind::Ones, "ones"},   {Kind::Full, "full"},       {Kind::Arange, "arange"},
       {Kind::Rand, "rand"},   {Kind::Randn, "randn"}, {Kind::Randint, "randint"}, {Kind::Extremes, "extremes"}};
@@ -97,6 +106,7 @@ std::string text_of(const GeneratedValue& value) {
   };
   if (!value.numbers.empty()) text += "(" + joined(value.numbers, [](const std::string& one) { return one; }) + ")";
   text += "[" + joined(value.shape, [](std::int64_t one) { return std::to_string(one); }) + "]";
+  if (with_dtype) text += ":" + std::string(name_of(*value.dtype));
   const bool is_random = value.kind == Kind::Rand || value.kind == Kind::Randn || value.kind == Kind::Randint ||
                          value.kind == Kind::Extremes;
   return is_random && value.seed != 0 ? text + "@" + std::to_string(value.seed) : text;
@@ -115,10 +125,10 @@ std::int64_t Random::between(std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(high - low + 1));
 }
 
-std::vector<Argument> Question::arguments(const Op& op) const {
+std::vector<Argument> Question::arguments() const {
   std::vector<Argument> out;
   std::size_t next = 0;
-  for (const ParameterInfo& parameter : op.info().parameters) {
+  for (const ParameterInfo& parameter : core->info().parameters) {
     if (parameter.is_tensor)
       out.emplace_back(io::make_tensor(tensors[next++]));
     else
@@ -127,12 +137,13 @@ std::vector<Argument> Question::arguments(const Op& op) const {
   return out;
 }
 
-std::string Question::settings(const Op& op) const {
+std::string Question::settings() const {
   std::string text;
   std::size_t next = 0;
-  for (const ParameterInfo& parameter : op.info().parameters) {
-    const std::string value =
-        parameter.is_tensor ? text_of(tensors[next++]) : scalar::to_text(scalars.at(parameter.name));
+  for (const ParameterInfo& parameter : core->info().parameters) {
+    const std::string value = parameter.is_tensor
+                                  ? text_of(tensors[next++], core->signature().instance != frontend::Instance{})
+                                  : scalar::to_text(scalars.at(parameter.name));
     // Parentheses and brackets mean something to a shell.
     const bool needs_quotes = value.find_first_of("()[]") != std::string::npos;
     text += (text.empty() ? "" : " ") +
@@ -142,29 +153,28 @@ std::string Question::settings(const Op& op) const {
 }
 
 std::optional<Question> make_question(const Op& op, Random& random) {
-  const std::shared_ptr<const tensor::Graph> graph = op.core()->graph();
+  const api::OpCore& core = some_instance(*op.core(), random);
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    Question question;
+    Question question{&core, {}, {}, {}};
     const bool is_small = random.one_in(2);
-    for (const ParameterInfo& parameter : op.info().parameters) {
+    for (const ParameterInfo& parameter : core.info().parameters) {
       if (parameter.is_tensor)
         question.tensors.push_back(random_tensor(parameter.dtype, random));
       else
         question.scalars[parameter.name] = random_scalar(parameter.dtype, random);
     }
-    for (const tensor::Symbol& symbol : graph->symbols) {
+    for (const tensor::Symbol& symbol : core.graph()->symbols) {
       if (symbol.kind == tensor::Symbol::Kind::Dimension)
         question.dimensions[symbol.name] = is_small ? random.pick(kSmallExtents) : random.pick(kExtents);
     }
-    if (settle(op, *graph, question)) return question;
+    if (settle(question)) return question;
   }
   return std::nullopt;
 }
 
-std::optional<Question> with_dimensions(const Op& op, Question question,
-                                        std::map<std::string, std::int64_t> dimensions) {
+std::optional<Question> with_dimensions(Question question, std::map<std::string, std::int64_t> dimensions) {
   question.dimensions = std::move(dimensions);
-  if (!settle(op, *op.core()->graph(), question)) return std::nullopt;
+  if (!settle(question)) return std::nullopt;
   return question;
 }
 

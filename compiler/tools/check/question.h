@@ -30,13 +30,14 @@ class Random {
 
 /// Arguments of an op in the terms of the command line.
 struct Question {
+  const api::OpCore* core = nullptr;               ///< the op, or an instance of a generic one
   std::map<std::string, std::int64_t> dimensions;  ///< of the op's graph
   std::map<std::string, scalar::Value> scalars;
   std::vector<io::GeneratedValue> tensors;  ///< in the op's order; their shapes follow from the dimensions
 
-  std::vector<Argument> arguments(const Op& op) const;
+  std::vector<Argument> arguments() const;
   /// `X=randn[2,3]@7 s=0.5`
-  std::string settings(const Op& op) const;
+  std::string settings() const;
 };
 
 /// A question that the op accepts at entry: extents 0, 1, primes and the edges of tiles, numbers ordinary and extreme.
@@ -44,7 +45,6 @@ struct Question {
 std::optional<Question> make_question(const Op& op, Random& random);
 
 /// The question with those dimensions; nothing when the op does not accept them.
-std::optional<Question> with_dimensions(const Op& op, Question question,
-                                        std::map<std::string, std::int64_t> dimensions);
+std::optional<Question> with_dimensions(Question question, std::map<std::string, std::int64_t> dimensions);
 
 }  // namespace corrloom::tools

@@ -9,8 +9,7 @@ constexpr int kMostQuestions = 300;
 
 class Shrinker {
  public:
-  Shrinker(const Op& op, Question question, const StillFails& still_fails)
-      : op_(op), best_(std::move(question)), still_fails_(still_fails) {}
+  Shrinker(Question question, const StillFails& still_fails) : best_(std::move(question)), still_fails_(still_fails) {}
 
   Question run() {
     while (asked_ < kMostQuestions && (shrink_dimensions() || simplify_elements())) {
@@ -32,7 +31,7 @@ class Shrinker {
         if (smaller < 0 || smaller >= extent) continue;
         std::map<std::string, std::int64_t> dimensions = best_.dimensions;
         dimensions[name] = smaller;
-        const std::optional<Question> question = with_dimensions(op_, best_, std::move(dimensions));
+        const std::optional<Question> question = with_dimensions(best_, std::move(dimensions));
         if (question && take(*question)) return true;
       }
     }
@@ -55,7 +54,6 @@ class Shrinker {
     return false;
   }
 
-  const Op& op_;
   Question best_;
   const StillFails& still_fails_;
   int asked_ = 0;
@@ -63,8 +61,8 @@ class Shrinker {
 
 }  // namespace
 
-Question shrink(const Op& op, Question question, const StillFails& still_fails) {
-  return Shrinker(op, std::move(question), still_fails).run();
+Question shrink(Question question, const StillFails& still_fails) {
+  return Shrinker(std::move(question), still_fails).run();
 }
 
 }  // namespace corrloom::tools

@@ -11,6 +11,6 @@ using StillFails = std::function<bool(const Question&)>;
 
 /// The question with extents as small, and elements as plain, as they get while it still fails. Asks at most a few
 /// hundred times.
-Question shrink(const Op& op, Question question, const StillFails& still_fails);
+Question shrink(Question question, const StillFails& still_fails);
 
 }  // namespace corrloom::tools

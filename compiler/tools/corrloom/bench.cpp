@@ -101,7 +101,7 @@ ExitCode bench_command(const Options& options) {
   const Device device = find_device(options);
   if (options.threads > 0) set_thread_count(options.threads);
   const Op op = find_op(options);
-  const std::vector<Argument> arguments = make_arguments(op.info(), options, device);
+  const std::vector<Argument> arguments = make_arguments(op, options, device);
   std::vector<TypeArgument> types;
   for (const Argument& argument : arguments) {
     types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));

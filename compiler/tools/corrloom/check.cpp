@@ -12,6 +12,19 @@
 namespace corrloom::tools {
 namespace {
 
+/// Ranges of a generic op are shown for packs of so many dimensions.
+constexpr std::size_t kExampleRank = 2;
+
+/// What an instance stands for, in one line.
+std::string described(const frontend::Instance& instance) {
+  std::string text;
+  for (const auto& [name, dtype] : instance.types)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, name_of(dtype));
+  for (const auto& [name, rank] : instance.ranks)
+    text += fmt::format("{}...{} of {} dimensions", text.empty() ? "" : ", ", name, rank);
+  return "  with " + text + ":\n";
+}
+
 /// The op's signature, ranges and conditions.
 std::string report(const Op& op) {
   std::string text = op.info().text + "\n";
@@ -21,7 +34,11 @@ std::string report(const Op& op) {
     open += (open.empty() ? "" : ", ") + attribute.name;
   }
   if (!open.empty()) return text + "  give the values of " + open + " with --set to see ranges\n";
-  return text + describe(*op.core()->graph());
+  const frontend::OpSignature& signature = op.core()->signature();
+  if (!signature.is_generic()) return text + describe(*op.core()->graph());
+  const frontend::Instance example = frontend::example_instance(signature, kExampleRank);
+  const api::OpCore& core = op.core()->library().instance(op.core()->name(), example, op.core()->attributes());
+  return text + described(example) + describe(*core.graph());
 }
 
 /// The devices to compare: the one that is asked for, else the host and the first GPU. Where there is none, a simulated
@@ -52,11 +69,11 @@ ExitCode check_made_up(const Op& op, const Options& options) {
     if (!question) break;
     ++accepted;
     if (judge(op, question->arguments(op), devices).difference.empty()) continue;
-    const Question small = shrink(op, *question, [&](const Question& candidate) {
-      return !judge(op, candidate.arguments(op), devices).difference.empty();
+    const Question small = shrink(*question, [&](const Question& candidate) {
+      return !judge(op, candidate.arguments(), devices).difference.empty();
     });
-    write_result(text + "  differs " + judge(op, small.arguments(op), devices).difference +
-                 "\n  repeat it with: corrloom check " + options.program + " " + small.settings(op) +
+    write_result(text + "  differs " + judge(op, small.arguments(), devices).difference +
+                 "\n  repeat it with: corrloom check " + options.program + " " + small.settings() +
                  attribute_settings(options) + "\n");
     return ExitCode::InternalError;
   }
@@ -86,7 +103,7 @@ ExitCode check_command(const Options& options) {
   if (options.threads > 0) set_thread_count(options.threads);
   if (options.settings.empty()) return check_without_values(options);
   const Op op = find_op(options);
-  const Verdict verdict = judge(op, make_arguments(op.info(), options, cpu()), devices_to_compare(options));
+  const Verdict verdict = judge(op, make_arguments(op, options, cpu()), devices_to_compare(options));
   if (!verdict.refusal.empty()) throw InputError(verdict.refusal);
   std::string text = op.name() + "\n";
   for (const std::string& note : verdict.notes) text += "  " + note + "\n";

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
+#include "compiler/api/op_core.h"
 #include "compiler/api/values.h"
 #include "compiler/tools/common/settings.h"
 #include "runtime/io/bytes.h"
@@ -27,11 +29,18 @@ std::string declared(const OpInfo& info) {
   return "\n  note: it is declared at " + info.place + ": " + info.text;
 }
 
-/// The value of one parameter. InputErrors get the parameter's name.
-Argument make_argument(const ParameterInfo& parameter, const io::ValueSpec& value, Device device) {
+/// Whether the value says itself which dtype it has: a file does, and what names one.
+bool names_dtype(const io::ValueSpec& value) {
+  const auto* generated = std::get_if<io::GeneratedValue>(&value);
+  return std::holds_alternative<io::FileValue>(value) || (generated != nullptr && generated->dtype);
+}
+
+/// The value of one parameter. Without a dtype it takes that of its kind. InputErrors get the parameter's name.
+Argument make_argument(const ParameterInfo& parameter, const io::ValueSpec& value, std::optional<DType> dtype,
+                       Device device) {
   try {
-    if (!parameter.is_tensor) return io::make_scalar(value, parameter.dtype);
-    return io::make_tensor(value, parameter.dtype).to(device);
+    if (!parameter.is_tensor) return io::make_scalar(value, dtype ? *dtype : io::make_tensor(value).dtype());
+    return io::make_tensor(value, dtype).to(device);
   } catch (const InputError& error) {
     throw InputError(parameter.name + ": " + error.what());
   }
@@ -111,20 +120,46 @@ std::vector<std::optional<std::string>> match_parameters(
   return texts;
 }
 
-std::vector<Argument> make_arguments(const OpInfo& info, const Options& options, Device device) {
+std::vector<Argument> make_arguments(const Op& op, const Options& options, Device device) {
+  const OpInfo& info = op.info();
   const std::vector<std::optional<std::string>> texts =
       match_parameters(info, split_settings(options.settings, "NAME=VALUE"), "NAME=VALUE", true);
   std::vector<std::optional<io::ValueSpec>> values;
   for (std::size_t k = 0; k < texts.size(); ++k) {
     values.push_back(texts[k] ? std::optional(io::parse_value(*texts[k])) : std::nullopt);
   }
-  std::vector<Argument> arguments;
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    if (values[k])
-      arguments.push_back(make_argument(info.parameters[k], *values[k], device));
-    else
-      arguments.push_back(*info.parameters[k].default_value);
+  // Values that name a dtype come first: they say what a type parameter stands for; then tensors.
+  std::map<std::string, DType> types;
+  std::vector<std::optional<Argument>> made(values.size());
+  for (const int round : {0, 1, 2}) {
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const ParameterInfo& parameter = info.parameters[k];
+      if (made[k] || !values[k]) continue;
+      if (round == 0 ? !names_dtype(*values[k]) : round == 1 && !parameter.is_tensor) continue;
+      std::optional<DType> dtype;
+      if (parameter.type_parameter.empty()) {
+        dtype = parameter.dtype;
+      } else if (const auto known = types.find(parameter.type_parameter); known != types.end()) {
+        dtype = known->second;
+      }
+      made[k] = make_argument(parameter, *values[k], dtype, device);
+      if (!parameter.type_parameter.empty()) {
+        types.emplace(parameter.type_parameter,
+                      made[k]->is_tensor() ? made[k]->tensor().dtype() : made[k]->scalar().dtype);
+      }
+    }
   }
+  // The defaults are those of the instance.
+  frontend::Arguments given;
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    const std::string& name = info.parameters[k].name;
+    if (made[k] && made[k]->is_tensor()) given.tensors[name] = {made[k]->tensor().dtype(), made[k]->tensor().shape()};
+    if (made[k] && !made[k]->is_tensor()) given.scalars[name] = made[k]->scalar();
+  }
+  const OpInfo& instance = op.core()->instance_for(given).info();
+  std::vector<Argument> arguments;
+  for (std::size_t k = 0; k < made.size(); ++k)
+    arguments.push_back(made[k] ? *made[k] : Argument(*instance.parameters[k].default_value));
   return arguments;
 }
 
@@ -145,8 +180,10 @@ std::vector<TypeArgument> make_types(const OpInfo& info, const Options& options)
       types.emplace_back(closed_type(parameter, io::parse_type(*texts[k])));
     } else if (texts[k]) {
       gives_scalars = true;
-      types.emplace_back(io::make_scalar(io::parse_value(*texts[k]), parameter.dtype));
-    } else if (parameter.default_value) {
+      const io::ValueSpec value = io::parse_value(*texts[k]);
+      const bool is_typed = parameter.type_parameter.empty();
+      types.emplace_back(io::make_scalar(value, is_typed ? parameter.dtype : io::make_tensor(value).dtype()));
+    } else if (parameter.default_value && parameter.type_parameter.empty()) {
       types.emplace_back(*parameter.default_value);
     } else {
       open += (open.empty() ? "" : ", ") + parameter.name;

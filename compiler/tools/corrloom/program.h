@@ -33,7 +33,7 @@ std::vector<std::optional<std::string>> match_parameters(
     bool required_scalars);
 
 /// The arguments of a call, on the device. Throws UsageError, InputError, RuntimeError.
-std::vector<Argument> make_arguments(const OpInfo& info, const Options& options, Device device);
+std::vector<Argument> make_arguments(const Op& op, const Options& options, Device device);
 
 /// The types to compile for, with the scalars that are given in their places. Throws UsageError for some scalars given
 /// and others not, InputError for an extent that is left open.

@@ -69,7 +69,7 @@ ExitCode run_command(const Options& options) {
   if (options.threads > 0) set_thread_count(options.threads);
   const Op op = find_op(options);
   check_names(op.info(), outputs);
-  const std::vector<Argument> arguments = make_arguments(op.info(), options, device);
+  const std::vector<Argument> arguments = make_arguments(op, options, device);
   const std::vector<Tensor> tensors = call(op, arguments, device, read_schedule(options));
 
   io::NamedTensors results;

@@ -13,6 +13,8 @@
 namespace corrloom::tools {
 namespace {
 
+/// Generic ops are shown for packs of so many dimensions, and for the first dtype of each class.
+constexpr std::size_t kPackRank = 2;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 20;
 
 /// The values of `--set` that the op has, in its dtypes. Throws InputError for a value of another kind.
@@ -40,7 +42,8 @@ std::optional<IrFile> lower_program(const SourceRef& source, const OptOptions& o
   IrFile file;
   for (const frontend::OpSignature& op : program->ops()) {
     if (!options.op.empty() && op.name != options.op) continue;
-    std::optional<tensor::Graph> graph = program->lower(op.name, attributes_for(op, given), diagnostics);
+    std::optional<tensor::Graph> graph =
+        program->lower(op.name, attributes_for(op, given), diagnostics, frontend::example_instance(op, kPackRank));
     if (graph) file.graphs.push_back(*std::move(graph));
   }
   return diagnostics.has_errors() ? std::nullopt : std::optional(std::move(file));

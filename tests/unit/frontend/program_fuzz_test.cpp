@@ -101,7 +101,7 @@ TEST(ProgramFuzz, AnyTextIsLoadedOrRefused) {
       std::map<std::string, scalar::Value> attributes;
       for (const AttributeSignature& attribute : op.attributes)
         if (!attribute.default_value) attributes[attribute.name] = scalar::Value{attribute.dtype, 0};
-      const auto graph = program->lower(op.name, attributes, diagnostics);
+      const auto graph = program->lower(op.name, attributes, diagnostics, example_instance(op, random() % 4));
       if (!graph) {
         EXPECT_TRUE(diagnostics.has_errors());
         continue;
