@@ -302,7 +302,8 @@ struct Derivative {
 /// A checked `.loom` file with everything that it imports.
 class CORRLOOM_API Library {
  public:
-  /// Throws CompileError with every diagnostic, RuntimeError when the file cannot be read.
+  /// Throws CompileError with every diagnostic, RuntimeError when the file cannot be read. The path `std` stands for
+  /// the standard library.
   static Library load(const std::string& path, const ImportReader& imports = {});
   /// The same for a text; `name` stands for the file in messages, and imports are relative to it.
   static Library parse(const std::string& text, const std::string& name, const ImportReader& imports = {});

@@ -30,6 +30,13 @@ frontend::Program checked(const SourceRef& source, const ImportReader& imports) 
   return *std::move(program);
 }
 
+frontend::Program standard_program() {
+  Diagnostics diagnostics;
+  std::optional<frontend::Program> program = frontend::Program::load_standard_library(diagnostics);
+  CORRLOOM_CHECK(program.has_value(), "the standard library has errors:\n", diagnostics.render());
+  return *std::move(program);
+}
+
 /// The text of a program's file. Throws RuntimeError when it cannot be read.
 SourceRef read_source(const std::string& path) {
   const io::InputFile file(path);
@@ -57,9 +64,7 @@ std::shared_ptr<OpCore> LibraryState::op(const std::string& name,
                                          const std::map<std::string, scalar::Value>& attributes) {
   const frontend::OpSignature* signature = program_.find(name);
   if (signature == nullptr) {
-    std::vector<std::string> names;
-    for (const frontend::OpSignature& op : program_.ops()) names.push_back(op.name);
-    throw InputError("there is no op `" + name.substr(0, 80) + "`; " + suggestion(name, names));
+    throw InputError("there is no op `" + name.substr(0, 80) + "`; " + suggestion(name, program_.op_names()));
   }
   std::map<std::string, scalar::Value> values;
   for (const frontend::AttributeSignature& attribute : signature->attributes) {
@@ -106,6 +111,7 @@ void set_thread_count(int threads) {
 }
 
 Library Library::load(const std::string& path, const ImportReader& imports) {
+  if (path == "std") return Library(std::make_shared<api::LibraryState>(api::standard_program()));
   return Library(std::make_shared<api::LibraryState>(api::checked(api::read_source(path), imports)));
 }
 

@@ -117,10 +117,11 @@ std::optional<Instance> infer_instance(const OpSignature& signature, const Argum
 Instance example_instance(const OpSignature& signature, std::size_t rank);
 
 /// Gives the text of an imported file, or nothing when there is none. `path` is `std`, or the path written after
-/// `import`, resolved against the folder of the importing file.
+/// `import`, resolved against the folder of the importing file. Nothing for `std` means the library that ships with the
+/// compiler.
 using ImportResolver = std::function<std::optional<SourceRef>(const std::string& path)>;
 
-/// Reads imported files from the disk; knows no `std`.
+/// Reads imported files from the disk; leaves `std` to the compiler.
 ImportResolver read_imports_from_disk();
 
 /// A `.loom` file with all that it imports, checked. Immutable, cheap to copy, safe to share between threads.
@@ -131,9 +132,13 @@ class Program {
   static std::optional<Program> load(const SourceRef& source, const ImportResolver& imports, Diagnostics& diagnostics);
   /// Reads the file, then as above. Reports E0220 when it cannot be read.
   static std::optional<Program> load_file(const std::string& path, Diagnostics& diagnostics);
+  /// What `import "std"` brings, as a program of its own. Its ops are checked when they are lowered.
+  static std::optional<Program> load_standard_library(Diagnostics& diagnostics);
 
   /// The ops of the file itself, in its order.
   const std::vector<OpSignature>& ops() const;
+  /// The names of all ops that `find` gives: of the file itself in its order, then of imports in alphabetical order.
+  std::vector<std::string> op_names() const;
   /// The op of that name (also of an imported file, as `m.name` or `name`), or null.
   const OpSignature* find(const std::string& name) const;
 
@@ -154,6 +159,8 @@ class Program {
 
  private:
   explicit Program(std::shared_ptr<const Library> library);
+  /// The program unless it has errors; `own` are those found so far.
+  static std::optional<Program> checked(std::unique_ptr<Library> library, Diagnostics& own, Diagnostics& diagnostics);
   std::shared_ptr<const Library> library_;
 };
 

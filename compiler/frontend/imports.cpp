@@ -1,10 +1,12 @@
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 
 #include "compiler/frontend/library.h"
 #include "compiler/frontend/parser.h"
+#include "compiler/std/standard_library.h"
 
 namespace corrloom::frontend {
 namespace {
@@ -14,10 +16,12 @@ namespace fs = std::filesystem;
 /// How many files may import each other in a chain, and how many there may be.
 constexpr std::size_t kMaxImportDepth = 64;
 constexpr std::size_t kMaxModules = 1000;
+/// What stands for the standard library where a path could stand.
+constexpr const char* kStandard = "std";
 
 /// The path of an import as seen from the importing file.
 std::string resolved_path(const std::string& importer, const std::string& path) {
-  if (path == "std") return path;
+  if (path == kStandard) return path;
   const fs::path written(path);
   if (written.is_absolute()) return written.lexically_normal().string();
   return (fs::path(importer).parent_path() / written).lexically_normal().string();
@@ -34,21 +38,48 @@ class Loader {
     return std::move(library_);
   }
 
+  std::unique_ptr<Library> run_standard() {
+    load_standard();
+    return std::move(library_);
+  }
+
  private:
-  const Module* load(const SourceRef& source, const std::string& path) {
+  Module& add_module(const std::string& path) {
     library_->modules.push_back(std::make_unique<Module>());
     Module& module = *library_->modules.back();
     module.path = path;
-    module.file = parse(source, diagnostics_);
     by_path_[path] = &module;
+    return module;
+  }
+
+  const Module* load(const SourceRef& source, const std::string& path) {
+    Module& module = add_module(path);
+    module.file = parse(source, diagnostics_);
     loading_.push_back(path);
-    for (const ast::Name& name : module.file.broken_names) module.broken_names.insert(name.text);
-    for (const ast::Item& item : module.file.items) define(module, item);
+    define_all(module);
     for (const ast::Item& item : module.file.items) {
       if (const auto* import = std::get_if<ast::Import>(&item)) link(module, *import);
     }
     loading_.pop_back();
     return &module;
+  }
+
+  const Module* load_standard() {
+    Module& module = add_module(kStandard);
+    module.is_standard = true;
+    for (const EmbeddedFile& embedded : standard_library()) {
+      const auto source = std::make_shared<const SourceFile>(std::string(embedded.name), std::string(embedded.text));
+      ast::File file = parse(source, diagnostics_);
+      std::move(file.items.begin(), file.items.end(), std::back_inserter(module.file.items));
+      std::move(file.broken_names.begin(), file.broken_names.end(), std::back_inserter(module.file.broken_names));
+    }
+    define_all(module);
+    return &module;
+  }
+
+  void define_all(Module& module) {
+    for (const ast::Name& name : module.file.broken_names) module.broken_names.insert(name.text);
+    for (const ast::Item& item : module.file.items) define(module, item);
   }
 
   void define(Module& module, const ast::Item& item) {
@@ -82,12 +113,8 @@ class Loader {
     }
     const std::optional<SourceRef> source = resolver_ ? resolver_(path) : std::nullopt;
     if (source && *source) return load(*source, path);
-    if (path == "std") {
-      diagnostics_.report(Code::E0291, import.path_span, "the standard library is not there yet",
-                          "nothing can be imported from it");
-    } else {
-      diagnostics_.report(Code::E0220, import.path_span, "`" + import.path + "` cannot be read", "looked for " + path);
-    }
+    if (path == kStandard) return load_standard();
+    diagnostics_.report(Code::E0220, import.path_span, "`" + import.path + "` cannot be read", "looked for " + path);
     return nullptr;
   }
 
@@ -125,12 +152,16 @@ std::optional<SourceRef> read_file(const std::string& path) {
 }  // namespace
 
 ImportResolver read_imports_from_disk() {
-  return [](const std::string& path) { return path == "std" ? std::nullopt : read_file(path); };
+  return [](const std::string& path) { return path == kStandard ? std::nullopt : read_file(path); };
 }
 
 std::unique_ptr<Library> load_modules(const SourceRef& source, const ImportResolver& resolver,
                                       Diagnostics& diagnostics) {
   return Loader(resolver, diagnostics).run(source);
+}
+
+std::unique_ptr<Library> load_standard_modules(Diagnostics& diagnostics) {
+  return Loader({}, diagnostics).run_standard();
 }
 
 std::optional<Program> Program::load_file(const std::string& path, Diagnostics& diagnostics) {

@@ -13,7 +13,8 @@
 /// Inside of the front end: files, what they define and import, and the look-up of names across them.
 namespace corrloom::frontend {
 
-/// One parsed file. Items are referred to by address: a module never moves once made.
+/// One parsed file, or all files of the standard library. Items are referred to by address: a module never moves once
+/// made.
 struct Module {
   struct Link {
     const Module* module = nullptr;
@@ -23,6 +24,8 @@ struct Module {
 
   std::string path;
   ast::File file;
+  /// Ships with the compiler, and its tests check it: a program checks only what it uses.
+  bool is_standard = false;
   std::vector<Link> links;
   std::unordered_map<std::string, const ast::Item*> items;
   /// What `op d = grad ...` stands for, once it is derived: the op in a file of its own.
@@ -66,14 +69,19 @@ struct Global {
 /// Looks a name up: a definition in the file wins over an imported one. A derivative is found as the op that it is,
 /// once it is derived.
 Global find_global(const Module& module, const std::string& name);
+/// The names that are of use in a module: its own, and those that it imports as they are written there; sorted.
+std::vector<std::string> names_in_scope(const Module& module);
 /// The name that an item defines, or null for an import.
 const ast::Name* name_of(const ast::Item& item);
 
-/// Parses the file and everything that it imports. Reports E01xx, E0202, E0220 and E0291.
+/// Parses the file and everything that it imports. Reports E01xx, E0202 and E0220.
 std::unique_ptr<Library> load_modules(const SourceRef& source, const ImportResolver& resolver,
                                       Diagnostics& diagnostics);
+/// The standard library alone.
+std::unique_ptr<Library> load_standard_modules(Diagnostics& diagnostics);
 
-/// Checks every definition of every module and computes the constants. Reports E02xx.
+/// Checks every definition of every module, those of the standard library as far as they are used, and computes the
+/// constants. Reports E02xx.
 void check_library(Library& library, Diagnostics& diagnostics);
 
 /// The signature of a checked op, as declared or, with an instance, with types and packs put in place.

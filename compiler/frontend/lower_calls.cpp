@@ -208,7 +208,7 @@ Expr ExprLowering::lower_builtin(const ast::Call& call, const ast::Expr& expr, s
   for (const scalar::OpcodeInfo& row : scalar::all_opcodes()) {
     if (row.callable) candidates.emplace_back(row.text);
   }
-  for (const auto& [global, item] : module_.items) candidates.push_back(global);
+  for (std::string& global : names_in_scope(module_)) candidates.push_back(std::move(global));
   if (context_.has_gaps) return nullptr;
   Diagnostic& error = context_.diagnostics.report(
       Code::E0201, call.callee.span, "nothing defines the function " + quoted(name), "an unknown function");

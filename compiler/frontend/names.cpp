@@ -77,6 +77,18 @@ Global find_global(const Module& module, const std::string& name) {
   return found;
 }
 
+std::vector<std::string> names_in_scope(const Module& module) {
+  std::vector<std::string> names;
+  for (const auto& [name, item] : module.items) names.push_back(name);
+  for (const Module::Link& link : module.links) {
+    if (link.module == nullptr) continue;
+    const std::string prefix = link.alias.empty() ? "" : link.alias + ".";
+    for (const auto& [name, item] : link.module->items) names.push_back(prefix + name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::optional<std::string> nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   if (name.size() > kLongestCompared) return {};
   const std::size_t allowed = name.size() <= 2 ? 1 : name.size() <= 5 ? 2 : 3;

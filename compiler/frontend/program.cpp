@@ -57,6 +57,15 @@ void list_ops(Library& library) {
   }
 }
 
+std::vector<std::string> names_of_ops(const Library& library) {
+  std::vector<std::string> names;
+  for (const OpSignature& op : library.ops) names.push_back(op.name);
+  const auto own = static_cast<std::ptrdiff_t>(names.size());
+  for (const auto& [name, signature] : library.imported) names.push_back(name);
+  std::sort(names.begin() + own, names.end());
+  return names;
+}
+
 Context lowering_context(const Library& library, Diagnostics& diagnostics) {
   Context context(library, diagnostics);
   context.find_constant = [&library](const Module&, const ast::Const& constant, const Span&) -> const ConstantValue* {
@@ -83,10 +92,9 @@ std::optional<scalar::Value> default_value(const Library& library, const Module&
 Global find_op(const Library& library, const std::string& name, Diagnostics& diagnostics) {
   Global global = find_global(library.root(), name);
   if (global.op() != nullptr) return global;
-  std::vector<std::string> candidates;
-  for (const OpSignature& op : library.ops) candidates.push_back(op.name);
   Diagnostic& error = diagnostics.report(Code::E0201, {}, library.root().path + " has no op " + quoted(name));
-  if (const auto nearest = nearest_name(name, candidates)) error.help("did you mean " + quoted(*nearest) + "?");
+  if (const auto nearest = nearest_name(name, names_of_ops(library)))
+    error.help("did you mean " + quoted(*nearest) + "?");
   return global;
 }
 
@@ -143,7 +151,15 @@ Program::Program(std::shared_ptr<const Library> library) : library_(std::move(li
 std::optional<Program> Program::load(const SourceRef& source, const ImportResolver& imports, Diagnostics& diagnostics) {
   // Other errors of the caller's list do not concern this file.
   Diagnostics own;
-  std::unique_ptr<Library> library = load_modules(source, imports, own);
+  return checked(load_modules(source, imports, own), own, diagnostics);
+}
+
+std::optional<Program> Program::load_standard_library(Diagnostics& diagnostics) {
+  Diagnostics own;
+  return checked(load_standard_modules(own), own, diagnostics);
+}
+
+std::optional<Program> Program::checked(std::unique_ptr<Library> library, Diagnostics& own, Diagnostics& diagnostics) {
   check_library(*library, own);
   for (const Diagnostic& error : own.entries()) {
     diagnostics.report(error.code, error.span, error.title, error.label).notes = error.notes;
@@ -155,6 +171,10 @@ std::optional<Program> Program::load(const SourceRef& source, const ImportResolv
 
 const std::vector<OpSignature>& Program::ops() const {
   return library_->ops;
+}
+
+std::vector<std::string> Program::op_names() const {
+  return names_of_ops(*library_);
 }
 
 const OpSignature* Program::find(const std::string& name) const {

@@ -57,6 +57,21 @@ class Help(CorrloomTest):
         self.assertRegex(self.done("--version").stdout, r"^corrloom \d+\.\d+\.\d+\n$")
 
 
+class StandardLibrary(CorrloomTest):
+    def test_runs_without_a_file(self):
+        self.done("run", "std:eye", "--set", "N=3", "-o", "Y=y.npy")
+        self.assertEqual(read_npy(self.folder / "y.npy")[2], [1, 0, 0, 0, 1, 0, 0, 0, 1])
+
+    def test_is_described(self):
+        self.assertIn("needs low < high", self.done("check", "std:randint", "--set", "N=3").stdout)
+
+    def test_an_unknown_op_gets_a_suggestion(self):
+        self.fails(1, "run", "std:sofmax", "X=ones[2]", mentions=["did you mean `softmax`?"])
+        self.write("uses.loom", 'import "std"\nop f(X: f32[N]) -> Y: f32[N] { Y = sofmax(X) }\n')
+        self.fails(1, "check", "uses.loom", mentions=["did you mean `softmax`?"])
+        self.fails(1, "run", "uses.loom:sofmax", "X=ones[2]", mentions=["did you mean `softmax`?"])
+
+
 class Run(CorrloomTest):
     def test_shows_results(self):
         result = self.done("run", "ops.loom:corr2d", "X=arange[3,4]", "K=ones[2,2]")

@@ -68,7 +68,7 @@ ExitCode check_made_up(const Op& op, const Options& options) {
     const std::optional<Question> question = make_question(op, random);
     if (!question) break;
     ++accepted;
-    if (judge(op, question->arguments(op), devices).difference.empty()) continue;
+    if (judge(op, question->arguments(), devices).difference.empty()) continue;
     const Question small = shrink(*question, [&](const Question& candidate) {
       return !judge(op, candidate.arguments(), devices).difference.empty();
     });

@@ -34,14 +34,13 @@ std::optional<IrFile> lower_program(const SourceRef& source, const OptOptions& o
       frontend::Program::load(source, frontend::read_imports_from_disk(), diagnostics);
   if (!program) return std::nullopt;
   if (!options.op.empty() && program->find(options.op) == nullptr) {
-    std::vector<std::string> names;
-    for (const frontend::OpSignature& op : program->ops()) names.push_back(op.name);
-    throw InputError("there is no op `" + options.op + "`; " + api::suggestion(options.op, names));
+    throw InputError("there is no op `" + options.op + "`; " + api::suggestion(options.op, program->op_names()));
   }
   const Attributes given = parse_attributes(options.attributes);
   IrFile file;
-  for (const frontend::OpSignature& op : program->ops()) {
-    if (!options.op.empty() && op.name != options.op) continue;
+  const std::vector<frontend::OpSignature> ops =
+      options.op.empty() ? program->ops() : std::vector{*program->find(options.op)};
+  for (const frontend::OpSignature& op : ops) {
     std::optional<tensor::Graph> graph =
         program->lower(op.name, attributes_for(op, given), diagnostics, frontend::example_instance(op, kPackRank));
     if (graph) file.graphs.push_back(*std::move(graph));
