@@ -37,7 +37,11 @@ class Deriver {
   std::optional<std::string> run(std::vector<grad::Choice>* choices) {
     context_.is_generic = true;
     context_.is_derived = true;
-    OpLowering lowering(context_, module_, op_, "", {});
+    if (has_open_types()) {
+      refuse("it has type parameters or packs, so what its reads mean is open", op_.name.span);
+      return {};
+    }
+    OpLowering lowering(context_, module_, op_, "", {}, {});
     const bool had_errors = context_.diagnostics.has_errors();
     if (!lowering.lower_entry({})) {
       if (!had_errors && !context_.diagnostics.has_errors())
@@ -58,6 +62,14 @@ class Deriver {
   }
 
  private:
+  bool has_open_types() const {
+    const auto is_pack = [](const ast::Dim& dim) { return std::holds_alternative<ast::Pack>(dim.kind); };
+    return !op_.type_parameters.empty() ||
+           std::any_of(op_.parameters.begin(), op_.parameters.end(), [&](const ast::Parameter& parameter) {
+             return std::any_of(parameter.type.dims.begin(), parameter.type.dims.end(), is_pack);
+           });
+  }
+
   void refuse(const std::string& why, const Span& where) {
     context_.diagnostics.report(Code::E0261, request_.span, quoted(op_.name.text) + " has no derivative", why)
         .note("because of this", where ? where : op_.name.span);
