@@ -144,8 +144,7 @@ OpCore::OpCore(frontend::Program program, std::string name, frontend::OpSignatur
   }
 }
 
-const OpCore& OpCore::instance_for(std::span<const Argument> arguments) const {
-  if (!signature_.is_generic()) return *this;
+frontend::Instance OpCore::inferred(std::span<const Argument> arguments) const {
   frontend::Arguments given;
   for (std::size_t k = 0; k < std::min(arguments.size(), info_.parameters.size()); ++k) {
     const std::string& name = info_.parameters[k].name;
@@ -155,7 +154,19 @@ const OpCore& OpCore::instance_for(std::span<const Argument> arguments) const {
       given.tensors[name] = {arguments[k].tensor().dtype(), arguments[k].tensor().shape()};
     }
   }
-  return instance_for(given);
+  return inferred(given);
+}
+
+frontend::Instance OpCore::inferred(const frontend::Arguments& arguments) const {
+  Diagnostics diagnostics;
+  std::optional<frontend::Instance> instance = frontend::infer_instance(signature_, arguments, diagnostics);
+  if (!instance) throw_diagnostics(diagnostics, info_.name);
+  return *std::move(instance);
+}
+
+const OpCore& OpCore::instance_for(std::span<const Argument> arguments) const {
+  if (!signature_.is_generic()) return *this;
+  return library_.instance(name_, inferred(arguments), attributes_);
 }
 
 const OpCore& OpCore::instance_for(std::span<const TypeArgument> arguments) const {
@@ -178,10 +189,7 @@ const OpCore& OpCore::instance_for(std::span<const TypeArgument> arguments) cons
 
 const OpCore& OpCore::instance_for(const frontend::Arguments& arguments) const {
   if (!signature_.is_generic()) return *this;
-  Diagnostics diagnostics;
-  const std::optional<frontend::Instance> instance = frontend::infer_instance(signature_, arguments, diagnostics);
-  if (!instance) throw_diagnostics(diagnostics, info_.name);
-  return library_.instance(name_, *instance, attributes_);
+  return library_.instance(name_, inferred(arguments), attributes_);
 }
 
 const OpCore::Lowered& OpCore::lowered() const {

@@ -65,6 +65,8 @@ class OpCore {
   const OpInfo& info() const { return info_; }
   /// The name that the library finds it by.
   const std::string& name() const { return name_; }
+  /// What the arguments say that the types and packs of a generic op stand for. Throws InputError.
+  frontend::Instance inferred(std::span<const Argument> arguments) const;
   /// The op itself, or of a generic one the instance for those arguments. Throws InputError when there is none.
   const OpCore& instance_for(std::span<const Argument> arguments) const;
   const OpCore& instance_for(std::span<const TypeArgument> arguments) const;
@@ -115,6 +117,8 @@ class OpCore {
                 Device device) const;
   void forget(std::size_t hash, const EntryRef& entry) const;
 
+  frontend::Instance inferred(const frontend::Arguments& arguments) const;
+
   frontend::Program program_;
   std::string name_;
   frontend::OpSignature signature_;
@@ -145,6 +149,11 @@ class LibraryState : public std::enable_shared_from_this<LibraryState> {
   /// The same for an instance of a generic op.
   const OpCore& instance(const std::string& name, const frontend::Instance& instance,
                          const std::map<std::string, scalar::Value>& attributes);
+  /// The same as an op that keeps the library alive.
+  std::shared_ptr<OpCore> instance_op(const std::string& name, const frontend::Instance& instance,
+                                      const std::map<std::string, scalar::Value>& attributes) {
+    return {shared_from_this(), find(name, instance, attributes)};
+  }
 
  private:
   OpCore* find(const std::string& name, const frontend::Instance& instance,

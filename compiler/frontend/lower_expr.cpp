@@ -107,6 +107,13 @@ Expr ExprLowering::expect(const ast::Expr& expr, Expr value, DType dtype) {
 }
 
 Expr ExprLowering::lower_index(const ast::Expr& expr) {
+  const Expr value = lower_integer(expr);
+  if (!value) return nullptr;
+  return scalar::simplify(value->dtype == DType::I64 ? value : scalar::cast(value, DType::I64));
+}
+
+/// An integer in its own dtype, as it is written.
+Expr ExprLowering::lower_integer(const ast::Expr& expr) {
   Expr value = lower(expr, typing(expr).is_literal() ? std::optional(DType::I64) : std::nullopt);
   if (!value) return nullptr;
   if (!is_integer(value->dtype)) {
@@ -116,7 +123,7 @@ Expr ExprLowering::lower_index(const ast::Expr& expr) {
         .help("conversions are written: `i64(...)`");
     return nullptr;
   }
-  return scalar::simplify(value->dtype == DType::I64 ? value : scalar::cast(value, DType::I64));
+  return value;
 }
 
 Expr ExprLowering::lower_kind(const ast::Expr& expr, std::optional<DType> wanted) {

@@ -85,6 +85,7 @@ class ExprLowering {
 
  private:
   // lower_expr.cpp
+  Expr lower_integer(const ast::Expr& expr);
   Expr lower_kind(const ast::Expr& expr, std::optional<DType> wanted);
   Expr lower_literal(const ast::Literal& literal, bool negative, std::optional<DType> wanted, const Span& span);
   Expr lower_unary(const ast::Unary& unary, const ast::Expr& expr, std::optional<DType> wanted);
@@ -142,8 +143,12 @@ class ExprLowering {
   Expr lower_element(const ast::Reduction& reduction, DType dtype);
   Expr lower_product_in_f32(const ast::Expr& expr, DType dtype);
   Expr place_reduction(tensor::Reduction reduction, Expr result, const ast::Expr& expr);
-  Expr hoist(tensor::Reduction reduction, Expr result, const std::vector<AxisId>& outer, const ast::Expr& expr);
-  void guard(tensor::Reduction& reduction);
+  Expr hoist(tensor::Reduction reduction, Expr result, std::vector<AxisId> outer, const ast::Expr& expr);
+  bool box_outer_axes(tensor::Reduction& reduction, std::vector<AxisId>& outer,
+                      std::unordered_map<AxisId, Expr>& extents, const Span& span);
+  Expr only_if_not_empty(Expr extent, const std::vector<AxisId>& axes);
+  Expr lower_range_end(const ast::Expr& expr);
+  void guard(tensor::Reduction& reduction, const Expr& condition);
   bool reads_stay_inside(const tensor::Reduction& reduction) const;
   void require_not_empty(const tensor::Axis& axis, const ast::Reduction& reduction);
 

@@ -151,6 +151,15 @@ class OpLowering {
   std::optional<TensorId> lower_matmul(const ast::Call& call, const Span& span, const std::string& name);
   std::optional<TensorId> lower_reshape(const ast::Call& call, const Span& span, const std::string& name);
   std::optional<TensorId> lower_transpose(const ast::Call& call, const Span& span, const std::string& name);
+  /// A tensor that `concat` joins.
+  struct Part {
+    TensorId tensor;
+    std::string text;
+    Span span;
+  };
+  std::optional<std::vector<Part>> concat_parts(const ast::Call& call, const std::vector<ast::Argument>& list,
+                                                const std::string& name);
+  std::vector<Expr> joined_extents(const std::vector<Part>& parts, std::size_t axis, const Span& span);
   std::optional<TensorId> lower_concat(const ast::Call& call, const Span& span, const std::string& name);
   std::optional<TensorId> lower_pad(const ast::Call& call, const Span& span, const std::string& name);
   std::optional<TensorId> tensor_argument(const ast::Call& call, std::size_t at, const std::string& name);

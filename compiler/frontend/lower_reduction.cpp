@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <limits>
 
+#include "compiler/frontend/extremes.h"
 #include "compiler/frontend/lower_expr.h"
 #include "ir/affine/affine.h"
 #include "ir/base/errors.h"
@@ -65,6 +67,23 @@ std::vector<AxisId> outer_axes(const tensor::Reduction& reduction) {
     return std::any_of(reduction.axes.begin(), reduction.axes.end(), [&](const auto& own) { return own.id == axis; });
   });
   return used;
+}
+
+/// Sums of dimensions and their small multiples stay within 64 bits; other products may not.
+bool may_leave_64_bits(const Expr& expr) {
+  constexpr std::int64_t kSmall = 1 << 16;
+  const auto is_small = [](const Expr& factor) {
+    const auto value = scalar::as_i64(factor);
+    return value && *value >= -kSmall && *value <= kSmall;
+  };
+  bool found = false;
+  scalar::for_each_node(expr, [&](const Expr& node) {
+    const auto* apply = std::get_if<scalar::Apply>(&node->kind);
+    if (apply == nullptr) return;
+    const bool multiplies = apply->opcode == Opcode::Mul && !is_small(apply->args[0]) && !is_small(apply->args[1]);
+    found = found || multiplies || apply->opcode == Opcode::Shl;
+  });
+  return found;
 }
 
 Expr conjunction(const std::vector<Expr>& conditions) {
@@ -231,9 +250,9 @@ bool ExprLowering::bind_index(const ast::Reduction& reduction, const ast::Index&
 std::optional<std::pair<Expr, Expr>> ExprLowering::written_range(const ast::Range& range) {
   std::vector<Divisor> divisors;
   std::vector<Divisor>* const outer = std::exchange(divisors_, &divisors);
-  Expr begin = range.begin ? lower_index(*range.begin) : nullptr;
+  Expr begin = range.begin ? lower_range_end(*range.begin) : nullptr;
   const bool failed = range.begin && !begin;
-  const Expr end = lower_index(*range.end);
+  const Expr end = lower_range_end(*range.end);
   divisors_ = outer;
   if (failed || !end) return {};
   require_divisors(divisors);
@@ -242,25 +261,44 @@ std::optional<std::pair<Expr, Expr>> ExprLowering::written_range(const ast::Rang
   return std::pair(begin, at_least_zero(context_.graph, length));
 }
 
+/// An end of a range. One that leaves 64 bits is an error at entry: wrapped, it would be a range that nobody wrote.
+Expr ExprLowering::lower_range_end(const ast::Expr& expr) {
+  const Expr exact = lower_integer(expr);
+  if (!exact) return nullptr;
+  const bool may_overflow = exact->dtype == DType::I64 && may_leave_64_bits(exact);
+  for (const bool greatest : {false, true}) {
+    const Expr extreme = may_overflow ? extreme_of(context_, exact, greatest) : nullptr;
+    if (extreme == nullptr || scalar::as_constant(extreme) != nullptr) continue;
+    const Expr lowest = scalar::constant_i64(std::numeric_limits<std::int64_t>::min());
+    context_.require({scalar::apply(Opcode::Ge, {extreme, lowest}),
+                      "the range end " + quoted(std::string(expr.span.text())) + " leaves 64 bits", expr.span,
+                      shown_names(expr)});
+    if (axes_in(exact).empty()) break;
+  }
+  return scalar::simplify(exact->dtype == DType::I64 ? exact : scalar::cast(exact, DType::I64));
+}
+
 /// An empty argmax has no value: an error at entry, unless there is nothing to compute at all.
 void ExprLowering::require_not_empty(const tensor::Axis& axis, const ast::Reduction& reduction) {
-  if (!is_symbolic(axis.extent)) {
+  const std::string name(ast::spelling(reduction.kind));
+  Expr least = is_symbolic(axis.extent) ? axis.extent : extreme_of(context_, axis.extent, false);
+  if (least != nullptr) least = scalar::simplify(least);
+  if (least == nullptr) {
     report_unsupported(context_.diagnostics, reduction.indices.front().span,
-                       "`" + std::string(ast::spelling(reduction.kind)) + "` over a range that depends on indices");
+                       quoted(name) + " over a range whose least extent does not follow from dimensions");
     return;
   }
   const Expr zero = scalar::constant_i64(0);
-  Expr holds = scalar::apply(Opcode::Gt, {axis.extent, zero});
+  Expr holds = scalar::apply(Opcode::Gt, {least, zero});
   for (const AxisId outer : site_->axes) {
     const Expr& extent = context_.axis_extents[static_cast<std::size_t>(outer.index)];
     if (!scalar::as_i64(extent))
       holds = scalar::apply(Opcode::LazyOr, {holds, scalar::apply(Opcode::Le, {extent, zero})});
   }
-  std::vector<tensor::Condition::Shown> shown = {{"the extent of " + quoted(axis.name), axis.extent}};
-  show_symbols(context_.graph, axis.extent, shown);
-  context_.require({holds,
-                    quoted(std::string(ast::spelling(reduction.kind))) + " over " + quoted(axis.name) +
-                        " has no elements to choose from",
+  const std::string which = is_symbolic(axis.extent) ? "the extent of " : "the least extent of ";
+  std::vector<tensor::Condition::Shown> shown = {{which + quoted(axis.name), least}};
+  show_symbols(context_.graph, least, shown);
+  context_.require({holds, quoted(name) + " over " + quoted(axis.name) + " has no elements to choose from",
                     reduction.kind_span, std::move(shown)});
 }
 
@@ -277,10 +315,10 @@ Expr ExprLowering::place_reduction(tensor::Reduction reduction, Expr result, con
     return result;
   }
   if (!site_->conditions.empty() && !reads_stay_inside(reduction)) {
-    guard(reduction);
+    guard(reduction, conjunction(site_->conditions));
     outer = outer_axes(reduction);
   }
-  return hoist(std::move(reduction), std::move(result), outer, expr);
+  return hoist(std::move(reduction), std::move(result), std::move(outer), expr);
 }
 
 /// True when every read has plain axes of just its extents as subscripts.
@@ -303,8 +341,7 @@ bool ExprLowering::reads_stay_inside(const tensor::Reduction& reduction) const {
 
 /// A reduction under conditions is computed for all values of its outer variables; where the conditions do not hold its
 /// reads must not happen, and its value does not matter.
-void ExprLowering::guard(tensor::Reduction& reduction) {
-  const Expr condition = conjunction(site_->conditions);
+void ExprLowering::guard(tensor::Reduction& reduction, const Expr& condition) {
   for (tensor::Axis& axis : reduction.axes) {
     if (has_reads(axis.extent))
       axis.extent = scalar::apply(Opcode::If, {condition, axis.extent, scalar::constant_i64(0)});
@@ -316,9 +353,60 @@ void ExprLowering::guard(tensor::Reduction& reduction) {
   }
 }
 
+/// Makes a box of the outer axes whose ranges depend on others: each gets its greatest extent over them all. Where that
+/// is not met exactly, or those others are outer axes anyway, what lies beyond the range is not computed.
+bool ExprLowering::box_outer_axes(tensor::Reduction& reduction, std::vector<AxisId>& outer,
+                                  std::unordered_map<AxisId, Expr>& extents, const Span& span) {
+  std::vector<Expr> inside;
+  for (std::size_t k = 0; k < outer.size(); ++k) {
+    const AxisId axis = outer[k];
+    const Expr extent = context_.axis_extents[static_cast<std::size_t>(axis.index)];
+    if (is_symbolic(extent)) {
+      extents[axis] = extent;
+      continue;
+    }
+    const auto is_outer = [&](AxisId used) { return std::find(outer.begin(), outer.end(), used) != outer.end(); };
+    const std::vector<AxisId> used = axes_in(extent);
+    const bool is_known_to_all = std::all_of(used.begin(), used.end(), is_outer);
+    Expr greatest = is_known_to_all ? nullptr : extreme_of(context_, extent, true);
+    if (greatest == nullptr) {
+      greatest = bound_of(context_, extent, true);
+      inside.push_back(scalar::apply(Opcode::Lt, {scalar::axis(axis), extent}));
+      for (const AxisId other : used) {
+        if (!is_outer(other)) outer.push_back(other);
+      }
+    }
+    if (greatest == nullptr) {
+      const std::string& name = context_.graph.axis_names[static_cast<std::size_t>(axis.index)];
+      report_unsupported(context_.diagnostics, span,
+                         "a reduction inside one over " + quoted(name) +
+                             ", whose range has no bound that follows from " + "dimensions")
+          .help("compute it before, by a `let` with a written range, and read it here");
+      return false;
+    }
+    extents[axis] = at_least_zero(context_.graph, only_if_not_empty(scalar::simplify(greatest), used));
+  }
+  std::sort(outer.begin(), outer.end());
+  if (!inside.empty()) guard(reduction, conjunction(inside));
+  return true;
+}
+
+/// The extent, or 0 when one of the axes has no values: then nothing asks for an element.
+Expr ExprLowering::only_if_not_empty(Expr extent, const std::vector<AxisId>& axes) {
+  const Expr zero = scalar::constant_i64(0);
+  for (const AxisId axis : axes) {
+    const Expr other = context_.axis_extents[static_cast<std::size_t>(axis.index)];
+    if (!is_symbolic(other)) continue;  // it depends on axes that are asked about too
+    const Expr has_values = scalar::apply(Opcode::Gt, {other, zero});
+    extent = scalar::simplify(scalar::apply(Opcode::Select, {has_values, extent, zero}));
+  }
+  return extent;
+}
+
 /// A compute over just the outer variables that the reduction uses; gives the read of its element.
-Expr ExprLowering::hoist(tensor::Reduction reduction, Expr result, const std::vector<AxisId>& outer,
-                         const ast::Expr& expr) {
+Expr ExprLowering::hoist(tensor::Reduction reduction, Expr result, std::vector<AxisId> outer, const ast::Expr& expr) {
+  std::unordered_map<AxisId, Expr> extents;
+  if (!box_outer_axes(reduction, outer, extents, expr.span)) return nullptr;
   tensor::Op op{site_->name + "." + std::string(ast::spelling(std::get<ast::Reduction>(expr.kind).kind)),
                 result->dtype,
                 {},
@@ -330,12 +418,7 @@ Expr ExprLowering::hoist(tensor::Reduction reduction, Expr result, const std::ve
   std::unordered_map<AxisId, Expr> renamed;
   for (const AxisId axis : outer) {
     const std::string name = context_.graph.axis_names[static_cast<std::size_t>(axis.index)];
-    const Expr extent = context_.axis_extents[static_cast<std::size_t>(axis.index)];
-    if (!is_symbolic(extent)) {
-      report_unsupported(context_.diagnostics, expr.span,
-                         "a reduction inside one over " + quoted(name) + ", whose range depends on other indices");
-      return nullptr;
-    }
+    const Expr& extent = extents.at(axis);
     const AxisId own = context_.new_axis(name, extent);
     renamed[axis] = scalar::axis(own);
     compute.axes.push_back({own, name, extent});

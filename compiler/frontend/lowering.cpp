@@ -4,6 +4,7 @@
 
 #include "compiler/frontend/entry.h"
 #include "ir/affine/affine.h"
+#include "ir/affine/direction.h"
 #include "ir/base/match.h"
 
 namespace corrloom::frontend {
@@ -124,37 +125,10 @@ bool same_product(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return true;
 }
 
-namespace {
-
-bool is_nonnegative_node(const tensor::Graph& graph, const scalar::Node& node,
-                         const std::unordered_map<const scalar::Node*, bool>& known) {
-  if (std::holds_alternative<scalar::AxisRef>(node.kind)) return true;
-  if (const auto* constant = std::get_if<scalar::Constant>(&node.kind)) return constant->value.as_i64() >= 0;
-  if (const auto* symbol = std::get_if<scalar::SymbolRef>(&node.kind))
-    return graph.symbols[static_cast<std::size_t>(symbol->symbol.index)].kind == tensor::Symbol::Kind::Dimension;
-  const auto* apply = std::get_if<scalar::Apply>(&node.kind);
-  if (apply == nullptr) return false;
-  const auto is_so = [&](const Expr& arg) { return known.at(arg.get()); };
-  switch (apply->opcode) {
-    case Opcode::Add:
-    case Opcode::Mul:
-    case Opcode::Min:
-      return std::all_of(apply->args.begin(), apply->args.end(), is_so);
-    case Opcode::Max:
-      return std::any_of(apply->args.begin(), apply->args.end(), is_so);
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 bool is_nonnegative(const tensor::Graph& graph, const Expr& expr) {
-  std::unordered_map<const scalar::Node*, bool> known;
-  scalar::for_each_node(expr, [&](const Expr& node) {
-    known[node.get()] = node->dtype == DType::I64 && is_nonnegative_node(graph, *node, known);
+  return affine::is_nonnegative(expr, [&](SymbolId symbol) {
+    return graph.symbols[static_cast<std::size_t>(symbol.index)].kind == tensor::Symbol::Kind::Dimension;
   });
-  return known.at(expr.get());
 }
 
 bool has_reads(const Expr& expr) {

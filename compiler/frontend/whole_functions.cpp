@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "compiler/frontend/entry.h"
 #include "compiler/frontend/lower_op.h"
@@ -234,70 +235,90 @@ std::optional<TensorId> OpLowering::lower_transpose(const ast::Call& call, const
   return context_.graph.add(std::move(op));
 }
 
-/// y[..., i, ...] is the first part that i reaches into.
+/// The parts of a `concat`, of one dtype and rank; nothing after an error.
+std::optional<std::vector<OpLowering::Part>> OpLowering::concat_parts(const ast::Call& call,
+                                                                      const std::vector<ast::Argument>& list,
+                                                                      const std::string& name) {
+  std::vector<Part> parts;
+  bool is_sound = true;
+  for (const ast::Argument& argument : list) {
+    const ast::Call one{call.callee, {}, {argument}};
+    const auto tensor = tensor_argument(one, 0, name + "." + std::to_string(parts.size()));
+    is_sound = is_sound && tensor;
+    if (tensor) parts.push_back({*tensor, std::string(argument.span.text()), argument.span});
+  }
+  if (!is_sound) return {};
+  const std::size_t rank = context_.rank(parts.front().tensor);
+  const DType dtype = context_.graph.op(parts.front().tensor).dtype;
+  for (const Part& part : parts) {
+    const std::size_t own_rank = context_.rank(part.tensor);
+    const DType own_dtype = context_.graph.op(part.tensor).dtype;
+    if (own_rank == rank && own_dtype == dtype) continue;
+    context_.diagnostics.report(own_dtype != dtype ? Code::E0213 : Code::E0218, part.span,
+                                "`concat` is given " + quoted(dtype) + " with " + counted(rank, "dimension") + " and " +
+                                    quoted(own_dtype) + " with " + std::to_string(own_rank),
+                                "wanted one dtype and rank");
+    return {};
+  }
+  return parts;
+}
+
+/// The extents of the parts joined along one axis; the others are required to agree.
+std::vector<Expr> OpLowering::joined_extents(const std::vector<Part>& parts, std::size_t axis, const Span& span) {
+  const std::vector<Expr> first = context_.extents(parts.front().tensor);
+  std::vector<Expr> extents = first;
+  for (std::size_t k = 1; k < parts.size(); ++k) {
+    const std::vector<Expr> own = context_.extents(parts[k].tensor);
+    for (std::size_t other = 0; other < own.size(); ++other) {
+      if (other == axis) continue;
+      context_.require_equal(
+          first[other], own[other],
+          "`concat` of " + quoted(parts[0].text) + " and " + quoted(parts[k].text) + ": the extents along axis " +
+              std::to_string(other) + " differ",
+          span, {{extent_text(parts[0].text, other), first[other]}, {extent_text(parts[k].text, other), own[other]}});
+    }
+    extents[axis] = canonical_extent(scalar::apply(Opcode::Add, {extents[axis], own[axis]}));
+  }
+  return extents;
+}
+
+/// y[..., i, ...] is the part that i lies in. The parts are told apart by halves, so that a read is under few
+/// conditions however many there are.
 std::optional<TensorId> OpLowering::lower_concat(const ast::Call& call, const Span& span, const std::string& name) {
   if (!has_arguments(call, 2, 2)) return {};
   const auto* list = list_argument(call, 0, "the tensors");
   const auto joined = fixed_argument(call.arguments[1], "the axis");
   if (list == nullptr) return {};
-  std::vector<TensorId> parts;
-  std::vector<std::string> texts;
-  bool is_sound = true;
-  for (const ast::Argument& argument : *list) {
-    const ast::Call one{call.callee, {}, {argument}};
-    const auto part = tensor_argument(one, 0, name + "." + std::to_string(parts.size()));
-    is_sound = is_sound && part;
-    if (part) parts.push_back(*part);
-    texts.emplace_back(argument.span.text());
-  }
-  if (!is_sound || !joined) return {};
-  const std::vector<Expr> first = context_.extents(parts.front());
-  const DType dtype = context_.graph.op(parts.front()).dtype;
-  if (*joined < 0 || *joined >= static_cast<std::int64_t>(first.size())) {
+  const auto parts = concat_parts(call, *list, name);
+  if (!parts || !joined) return {};
+  const std::size_t rank = context_.rank(parts->front().tensor);
+  if (*joined < 0 || *joined >= static_cast<std::int64_t>(rank)) {
     context_.diagnostics.report(Code::E0218, call.arguments[1].span,
                                 "there is no axis " + std::to_string(*joined) + " to join along",
-                                "the tensors have " + counted(first.size(), "dimension"));
+                                "the tensors have " + counted(rank, "dimension"));
     return {};
   }
   const auto axis = static_cast<std::size_t>(*joined);
-  std::vector<Expr> extents = first;
-  for (std::size_t k = 1; k < parts.size(); ++k) {
-    const std::vector<Expr> own = context_.extents(parts[k]);
-    const DType own_dtype = context_.graph.op(parts[k]).dtype;
-    if (own.size() != first.size() || own_dtype != dtype) {
-      context_.diagnostics.report(own_dtype != dtype ? Code::E0213 : Code::E0218, (*list)[k].span,
-                                  "`concat` is given " + quoted(dtype) + " with " + counted(first.size(), "dimension") +
-                                      " and " + quoted(own_dtype) + " with " + std::to_string(own.size()),
-                                  "wanted one dtype and rank");
-      return {};
-    }
-    for (std::size_t other = 0; other < own.size(); ++other) {
-      if (other == axis) continue;
-      context_.require_equal(
-          first[other], own[other],
-          "`concat` of " + quoted(texts[0]) + " and " + quoted(texts[k]) + ": the extents along axis " +
-              std::to_string(other) + " differ",
-          span, {{extent_text(texts[0], other), first[other]}, {extent_text(texts[k], other), own[other]}});
-    }
-    extents[axis] = scalar::apply(Opcode::Add, {extents[axis], own[axis]});
-  }
-  extents[axis] = scalar::simplify(extents[axis]);
-  std::vector<tensor::Axis> axes = axes_over(extents);
+  std::vector<tensor::Axis> axes = axes_over(joined_extents(*parts, axis, span));
   std::vector<Expr> begins = {scalar::constant_i64(0)};
-  for (std::size_t k = 0; k + 1 < parts.size(); ++k)
-    begins.push_back(scalar::simplify(scalar::apply(Opcode::Add, {begins[k], context_.extents(parts[k])[axis]})));
-  Expr body;
-  for (std::size_t k = parts.size(); k-- > 0;) {
-    scalar::Read read{parts[k], {}};
+  for (const Part& part : *parts)
+    begins.push_back(
+        canonical_extent(scalar::apply(Opcode::Add, {begins.back(), context_.extents(part.tensor)[axis]})));
+  const Expr position = scalar::axis(axes[axis].id);
+  const auto element = [&](std::size_t k) {
+    scalar::Read read{(*parts)[k].tensor, {}};
     for (const tensor::Axis& one : axes) read.index.push_back(scalar::axis(one.id));
-    if (k > 0) read.index[axis] = scalar::apply(Opcode::Sub, {read.index[axis], begins[k]});
-    read.span = (*list)[k].span;
-    const Expr element = scalar::read(std::move(read), dtype);
-    body = body ? scalar::apply(Opcode::If, {scalar::apply(Opcode::Lt, {scalar::axis(axes[axis].id), begins[k + 1]}),
-                                             element, body})
-                : element;
-  }
-  return add_compute({name, {}, numerics_}, std::move(axes), body, span);
+    if (k > 0) read.index[axis] = scalar::apply(Opcode::Sub, {position, begins[k]});
+    read.span = (*parts)[k].span;
+    return scalar::read(std::move(read), context_.graph.op((*parts)[k].tensor).dtype);
+  };
+  const std::function<Expr(std::size_t, std::size_t)> among = [&](std::size_t first, std::size_t last) {
+    if (first + 1 == last) return element(first);
+    const std::size_t middle = first + (last - first) / 2;
+    const Expr is_before = scalar::apply(Opcode::Lt, {position, begins[middle]});
+    return scalar::apply(Opcode::If, {is_before, among(first, middle), among(middle, last)});
+  };
+  return add_compute({name, {}, numerics_}, std::move(axes), among(0, parts->size()), span);
 }
 
 /// y[i, ...] = x[i - lo, ...] pad v

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/passes/readers.h"
+#include "compiler/passes/running_reduction.h"
 #include "compiler/passes/strides.h"
 #include "ir/affine/affine.h"
 #include "ir/base/errors.h"
@@ -73,7 +74,11 @@ std::vector<Access> accesses_of(const tensor::Graph& graph, const tensor::Op& op
 class Chooser {
  public:
   Chooser(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target)
-      : op_(op), compute_(std::get<Compute>(op.kind)), target_(target), accesses_(accesses_of(graph, op)) {}
+      : op_(op),
+        compute_(std::get<Compute>(op.kind)),
+        target_(target),
+        accesses_(accesses_of(graph, op)),
+        running_(running_axis(graph, compute_)) {}
 
   schedule::Stage run() {
     schedule::Stage stage;
@@ -118,6 +123,9 @@ class Chooser {
     }
     return cost * waste;
   }
+
+  /// True for an axis that needs no block, thread or vector: of one element, or walked by a running reduction.
+  bool is_not_shared(const Axis& axis) const { return extent_of(axis) == 1 || axis.id == running_; }
 
   /// True when the range of some reduction axis depends on the output axis: its lanes would run for different times.
   bool bounds_reduction(const Axis& axis) const {
@@ -169,6 +177,9 @@ class Chooser {
 
   void add_reduction(std::vector<Loop>& loops, std::int64_t points) const {
     if (!compute_.reduction) return;
+    for (const Axis& axis : compute_.axes) {
+      if (axis.id == running_ && extent_of(axis) != 1) loops.push_back({axis.name, 1, Bind::Serial});
+    }
     const std::vector<Axis>& axes = compute_.reduction->axes;
     const bool constant =
         std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return scalar::as_i64(axis.extent).has_value(); });
@@ -187,6 +198,7 @@ class Chooser {
   const Compute& compute_;
   const kernel::Target& target_;
   std::vector<Access> accesses_;
+  AxisId running_;  ///< that of a running reduction, or none
 };
 
 /// One output element at a time: vectors lie along the reduction, or there is nothing to make vectors of.
@@ -196,7 +208,7 @@ std::vector<Loop> Chooser::host_by_elements() const {
   std::vector<Loop> serial;
   // Inner axes stay within a block until it has enough to do.
   for (auto axis = compute_.axes.rbegin(); axis != compute_.axes.rend(); ++axis) {
-    if (extent_of(*axis) == 1) continue;
+    if (is_not_shared(*axis)) continue;
     const std::int64_t wanted = std::max<std::int64_t>(1, kBlockOperations / std::max<std::int64_t>(operations, 1));
     const std::int64_t piece = std::min(std::max<std::int64_t>(extent_of(*axis), 1), wanted);
     loops.insert(loops.begin(), {axis->name, piece, Bind::Block});
@@ -226,7 +238,7 @@ std::vector<Loop> Chooser::host() const {
       std::max<std::int64_t>(kPieceElements, kBlockOperations / std::max<std::int64_t>(1, reduction_size() * rows)) /
           tile * tile);
   for (const Axis& axis : compute_.axes) {
-    if (&axis == vector || extent_of(axis) == 1) continue;
+    if (&axis == vector || is_not_shared(axis)) continue;
     loops.push_back({axis.name, &axis == row ? rows : 1, Bind::Block});
   }
   loops.push_back({vector->name, piece, Bind::Block});
@@ -250,7 +262,7 @@ std::vector<Loop> Chooser::gpu() const {
   std::vector<Piece> pieces;
   std::int64_t threads = 1;
   for (auto axis = compute_.axes.rbegin(); axis != compute_.axes.rend(); ++axis) {
-    if (extent_of(*axis) == 1) continue;
+    if (is_not_shared(*axis)) continue;
     const std::int64_t each = &*axis == row ? rows_for(extent_of(*axis), kThreadRows) : 1;
     const std::int64_t parts = std::max<std::int64_t>(1, (extent_of(*axis) + each - 1) / each);
     const std::int64_t along = std::min<std::int64_t>(

@@ -8,6 +8,7 @@
 #include "compiler/passes/evaluate_tile.h"
 #include "compiler/passes/function_builder.h"
 #include "compiler/passes/readers.h"
+#include "compiler/passes/running_reduction.h"
 #include "compiler/passes/tile_shuffles.h"
 #include "ir/base/errors.h"
 #include "ir/tensor/check_site.h"
@@ -104,6 +105,11 @@ class Lowering {
   std::vector<ValueId> merged(std::vector<std::vector<ValueId>> run, const Point& point);
   std::vector<std::vector<std::size_t>> runs_of(const std::vector<Point>& points) const;
   Accumulators initial(const std::vector<Point>& tile_points);
+  bool runs_along(std::size_t level) const;
+  void running_tile(std::size_t level, const Tiles& tiles);
+  std::vector<ValueId> running_place(std::size_t level, std::vector<Point>& tile_points,
+                                     std::span<const ValueId> carried);
+  void store_tile(const std::vector<Point>& tile_points, const Accumulators& accumulators);
 
   ValueId evaluate(const Expr& expr, const Point& point, const std::vector<ValueId>& accumulators,
                    const std::vector<ValueId>& others, ValueId guard);
@@ -124,6 +130,7 @@ class Lowering {
   const Compute& compute_;
   affine::Ranges ranges_;
   std::vector<tensor::RangeCheck> range_checks_;
+  AxisId running_;  ///< the axis of a running reduction, or none
   std::vector<Level> levels_;
   FunctionBuilder builder_;
   std::map<TensorId, BufferId> buffers_;
@@ -144,6 +151,7 @@ Lowering::Lowering(const tensor::Graph& graph, TensorId id, const schedule::Stag
       op_(graph.op(id)),
       compute_(std::get<Compute>(op_.kind)),
       ranges_(ranges_of(op_)),
+      running_(running_axis(graph, compute_)),
       builder_(kernel_name(graph, op_), loop::Stage::Mapped, graph.symbols) {
   if (compute_.reduction) range_checks_ = tensor::range_checks(*compute_.reduction);
   const auto axis_named = [&](const std::string& name) -> std::pair<AxisId, bool> {
@@ -308,6 +316,7 @@ void Lowering::serial_loops(std::size_t level, Tiles tiles) {
     return settle_sizes(level, std::move(tiles));
   const Level& here = levels_[level];
   const Tile tile = tiles[here.axis];
+  if (runs_along(level)) return settle_sizes(level, std::move(tiles));
   if (tile.size && *tile.size <= here.step) return serial_loops(level + 1, std::move(tiles));
   if (walked_again(level) && !(tile.size && *tile.size % here.step == 0)) return outer_serial_loop(level, tiles);
   const auto run = [&](ValueId base, std::int64_t size) {
@@ -434,6 +443,7 @@ ValueId Lowering::evaluate(const Expr& expr, const Point& point, const std::vect
 }
 
 void Lowering::register_tile(std::size_t level, const Tiles& tiles) {
+  if (level < levels_.size() && runs_along(level)) return running_tile(level, tiles);
   std::vector<Point> tile_points;
   add_points(level, tiles, {}, tile_points);
   Accumulators accumulators(tile_points.size());
@@ -441,12 +451,62 @@ void Lowering::register_tile(std::size_t level, const Tiles& tiles) {
     accumulators = reduce(level, tile_points, initial(tile_points));
     if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes) merge_lanes(tile_points, accumulators);
   }
+  store_tile(tile_points, accumulators);
+}
+
+void Lowering::store_tile(const std::vector<Point>& tile_points, const Accumulators& accumulators) {
   std::vector<Result> results;
   for (std::size_t k = 0; k < tile_points.size(); ++k) {
     const ValueId mask = mask_of(tile_points[k]);
     results.push_back({tile_points[k], evaluate(compute_.body, tile_points[k], accumulators[k], {}, mask)});
   }
   store(results);
+}
+
+/// Whether the loop is the last one over the result, in single steps over the whole axis of a running reduction, with
+/// the range that ends there directly below it.
+bool Lowering::runs_along(std::size_t level) const {
+  const Level& here = levels_[level];
+  if (!compute_.reduction || compute_.reduction->order.kind == tensor::Order::Kind::Lanes) return false;
+  if (!range_checks_.empty()) return false;  // they judge a whole range, not what a place adds to it
+  if (here.axis != running_ || here.bind != Bind::Serial || here.step != 1 || here.enclosing != 0) return false;
+  if (level + 1 == levels_.size()) return false;
+  const Level& below = levels_[level + 1];
+  return below.axis == compute_.reduction->axes.front().id && below.bind == Bind::Serial && below.step == 1;
+}
+
+/// A running reduction: the accumulators go from place to place, with the number of elements that they hold.
+void Lowering::running_tile(std::size_t level, const Tiles& tiles) {
+  const AxisId axis = levels_[level].axis;
+  std::vector<Point> tile_points;
+  add_points(level + 1, tiles, {}, tile_points);
+  std::vector<ValueId> start = flatten(initial(tile_points));
+  start.push_back(builder_.index(0));
+  builder_.for_loop(graph_.axis_names[static_cast<std::size_t>(axis.index)], tiles.at(axis).count, Binding::Serial,
+                    start, [&](ValueId number, std::span<const ValueId> carried) {
+                      for (Point& point : tile_points) point[axis] = {builder_.add(tiles.at(axis).base, number), {}};
+                      return running_place(level, tile_points, carried);
+                    });
+}
+
+/// Takes the elements that this place has beyond those before it, and stores.
+std::vector<ValueId> Lowering::running_place(std::size_t level, std::vector<Point>& tile_points,
+                                             std::span<const ValueId> carried) {
+  const AxisId reduced = levels_[level + 1].axis;
+  const ValueId held = carried.back();
+  const ValueId end = extent_of(reduced, tile_points.front());
+  CORRLOOM_CHECK(builder_.type(end).lanes == 1, "the range of a reduction depends on the vector axis");
+  const ValueId holds = builder_.apply(Opcode::Max, {held, end});
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    for (Point& point : tile_points) point[reduced] = {builder_.add(held, number), {}};
+    return flatten(reduce(level + 2, tile_points, unflatten(values)));
+  };
+  std::vector<ValueId> after = builder_.for_loop(graph_.axis_names[static_cast<std::size_t>(reduced.index)],
+                                                 builder_.apply(Opcode::Sub, {holds, held}), Binding::Serial,
+                                                 {carried.begin(), carried.end() - 1}, body);
+  store_tile(tile_points, unflatten(after));
+  after.push_back(holds);
+  return after;
 }
 
 /// Points that differ only along the last axis of the result, where they stand one behind the other.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "compiler/passes/readers.h"
+#include "compiler/passes/running_reduction.h"
 #include "ir/affine/affine.h"
 
 namespace corrloom::passes {
@@ -122,11 +123,18 @@ bool fills_lanes(const Compute& compute, const std::vector<Axis>& reduced, std::
          });
 }
 
-void set_order(Compute& compute, const kernel::Target& target) {
+void set_order(const tensor::Graph& graph, Compute& compute, const kernel::Target& target) {
   Reduction& reduction = *compute.reduction;
+  const bool order_is_free = tensor::is_order_free(reduction) || compute.numerics.order == Numerics::OrderMode::Any;
+  if (running_axis(graph, compute)) {
+    // One pass for all places beats vectors that begin anew at each.
+    reduction.order = {order_is_free ? Order::Kind::Any : Order::Kind::Ascending};
+    if (order_is_free) compute.numerics.order = Numerics::OrderMode::Any;
+    return;
+  }
   const bool by_lanes = target.reduction_lanes > 1 && !reduction.axes.empty() && !ranges_depend(reduction);
   const Order lanes{Order::Kind::Lanes, target.reduction_lanes};
-  if (tensor::is_order_free(reduction) || compute.numerics.order == Numerics::OrderMode::Any) {
+  if (order_is_free) {
     // Any order gives the bits that the op asks for: the one that fills vectors is as good as another.
     reduction.order = by_lanes && fills_lanes(compute, reduction.axes, lanes.lanes) ? lanes : Order{Order::Kind::Any};
     if (reduction.order.kind == Order::Kind::Any && target.kind == kernel::TargetKind::Host)
@@ -146,7 +154,7 @@ void set_order(Compute& compute, const kernel::Target& target) {
 tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx) {
   for (tensor::Op& op : graph.ops) {
     auto* compute = std::get_if<Compute>(&op.kind);
-    if (compute != nullptr && compute->reduction) set_order(*compute, ctx.target);
+    if (compute != nullptr && compute->reduction) set_order(graph, *compute, ctx.target);
   }
   return graph;
 }

@@ -25,6 +25,20 @@ std::string described(const frontend::Instance& instance) {
   return "  with " + text + ":\n";
 }
 
+Op instance_of(const Op& op, const frontend::Instance& instance) {
+  const api::OpCore& core = *op.core();
+  return Op(core.library().instance_op(core.name(), instance, core.attributes()), std::nullopt);
+}
+
+/// The op, or an instance of a generic one with packs of some number of dimensions.
+Op some_instance(const Op& op, Random& random) {
+  constexpr std::int64_t kLargestRank = 3;
+  const frontend::OpSignature& signature = op.core()->signature();
+  if (!signature.is_generic()) return op;
+  const auto rank = static_cast<std::size_t>(random.between(0, kLargestRank));
+  return instance_of(op, frontend::example_instance(signature, rank));
+}
+
 /// The op's signature, ranges and conditions.
 std::string report(const Op& op) {
   std::string text = op.info().text + "\n";
@@ -37,8 +51,7 @@ std::string report(const Op& op) {
   const frontend::OpSignature& signature = op.core()->signature();
   if (!signature.is_generic()) return text + describe(*op.core()->graph());
   const frontend::Instance example = frontend::example_instance(signature, kExampleRank);
-  const api::OpCore& core = op.core()->library().instance(op.core()->name(), example, op.core()->attributes());
-  return text + described(example) + describe(*core.graph());
+  return text + described(example) + describe(*instance_of(op, example).core()->graph());
 }
 
 /// The devices to compare: the one that is asked for, else the host and the first GPU. Where there is none, a simulated
@@ -58,13 +71,14 @@ std::string attribute_settings(const Options& options) {
 }
 
 /// Asks made-up questions; the first that shows a difference is made small and given as a command.
-ExitCode check_made_up(const Op& op, const Options& options) {
+ExitCode check_made_up(const Op& declared, const Options& options) {
   constexpr std::uint64_t kQuestions = 12;
   const std::vector<Device> devices = devices_to_compare(options);
-  std::string text = report(op);
+  std::string text = report(declared);
   int accepted = 0;
   for (std::uint64_t seed = 0; seed < kQuestions; ++seed) {
     Random random(seed);
+    const Op op = some_instance(declared, random);
     const std::optional<Question> question = make_question(op, random);
     if (!question) break;
     ++accepted;
@@ -103,7 +117,10 @@ ExitCode check_command(const Options& options) {
   if (options.threads > 0) set_thread_count(options.threads);
   if (options.settings.empty()) return check_without_values(options);
   const Op op = find_op(options);
-  const Verdict verdict = judge(op, make_arguments(op, options, cpu()), devices_to_compare(options));
+  const std::vector<Argument> arguments = make_arguments(op, options, cpu());
+  const bool is_generic = op.core()->signature().is_generic();
+  const Verdict verdict =
+      judge(is_generic ? instance_of(op, op.core()->inferred(arguments)) : op, arguments, devices_to_compare(options));
   if (!verdict.refusal.empty()) throw InputError(verdict.refusal);
   std::string text = op.name() + "\n";
   for (const std::string& note : verdict.notes) text += "  " + note + "\n";

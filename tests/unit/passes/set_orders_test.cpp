@@ -53,6 +53,11 @@ TEST(SetOrders, UsesLanesWhereOnlyTheReductionIsContiguous) {
             "[k: 7] lanes(16)");
 }
 
+TEST(SetOrders, KeepsLanesFromRunningReductions) {
+  EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3, j: 7", "k: add(j, 1:i64)", "%X[i, k]"), "[k: add(j, 1:i64)] ascending");
+  EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3, j: 7", "k: sub(7:i64, j)", "%X[i, k]"), "[k: sub(7:i64, j)] lanes(16)");
+}
+
 TEST(SetOrders, KeepsLanesFromShortWindows) {
   EXPECT_EQ(ordered("%X: f32[4, 9]", "i: 4", "k: 3", "%X[0:i64, add(mul(i, 2:i64), k)]"), "[k: 3] ascending");
   EXPECT_EQ(ordered("%X: f32[4, 99]", "i: 4", "k: 3", "%X[0:i64, add(mul(i, 16:i64), k)]"), "[k: 3] lanes(16)");

@@ -369,9 +369,11 @@ class Generator {
     std::vector<std::int64_t> extents(picks ? 1 : static_cast<std::size_t>(random_.between(1, 2)));
     for (std::int64_t& extent : extents) extent = random_.between(picks ? 1 : 0, options_.max_extent);
     std::vector<Variable> inner = new_variables(extents, extent_exprs(extents), "r");
-    make_triangular(inner[0], outer, picks);
+    const std::optional<Variable> end = make_triangular(inner[0], outer, picks);
     if (!picks) make_ragged(inner.back(), outer);
     std::vector<Variable> all = outer;
+    // A running reduction uses the variable that its range ends with for nothing else.
+    if (end && random_.one_in(2)) std::erase_if(all, [&](const Variable& one) { return one.axis.id == end->axis.id; });
     all.insert(all.end(), inner.begin(), inner.end());
     DType dtype = kind == ReduceKind::Any || kind == ReduceKind::All ? DType::Bool : random_dtype();
     if (dtype == DType::Bool && kind != ReduceKind::Any && kind != ReduceKind::All) dtype = DType::I32;
@@ -389,15 +391,20 @@ class Generator {
     return result;
   }
 
-  /// Now and then the range ends with an outer variable: r < i + 1.
-  void make_triangular(Variable& variable, const std::vector<Variable>& outer, bool picks) {
-    if (outer.empty() || !random_.one_in(4)) return;
+  /// Now and then the range ends with an outer variable: r < i + 1, r < i // 2. Gives that variable.
+  std::optional<Variable> make_triangular(Variable& variable, const std::vector<Variable>& outer, bool picks) {
+    if (outer.empty() || !random_.one_in(3)) return {};
     const Variable end = random_.pick(outer);
     variable.axis.extent = scalar::axis(end.axis.id);
     variable.extent = std::max<std::int64_t>(end.extent - 1, 0);
-    if (!picks) return;
-    variable.axis.extent = scalar::apply(Opcode::Add, {variable.axis.extent, number(1)});
-    variable.extent = end.extent;
+    if (picks) {
+      variable.axis.extent = scalar::apply(Opcode::Add, {variable.axis.extent, number(1)});
+      variable.extent = end.extent;
+    } else if (random_.one_in(4)) {
+      variable.axis.extent = scalar::apply(Opcode::FloorDiv, {variable.axis.extent, number(2)});
+      variable.extent /= 2;
+    }
+    return end;
   }
 
   /// Now and then the range ends with an element, and no bound of it is known.
