@@ -49,10 +49,10 @@ class Draw:
         if dtype == np.bool_:
             return self.rng.integers(0, 2, shape).astype(dtype)
         least = 0 if np.dtype(dtype).kind == "u" else -most
-        return self.rng.integers(least, most + 1, shape).astype(dtype)
+        return np.asarray(self.rng.integers(least, most + 1, shape)).astype(dtype)
 
     def real(self, shape, dtype=np.float32, scale=1.0):
-        return (self.rng.standard_normal(shape) * scale).astype(dtype)
+        return np.asarray(self.rng.standard_normal(shape) * scale).astype(dtype)
 
     def chance(self, probability=0.5):
         return bool(self.rng.random() < probability)

@@ -243,7 +243,7 @@ def loss(name, names, function, ulps, attributes=None, second=None):
         a, b = draw.real(shape, dtype), draw.real(shape, dtype)
         if second:
             a, b = second(draw, a, b)
-        parts = np.vectorize(function)(f64(a), f64(b))
+        parts = np.vectorize(function, [float])(f64(a), f64(b))
         return Call(name, dict(zip(names, (a, b))), {"Y": np.array(parts.mean()).astype(dtype)}, dict(attributes or {}), ulps + a.size,
                     np.abs(parts).mean() + np.abs(f64(a)).max() ** 2 + np.abs(f64(b)).max() ** 2)
     REFERENCES[name] = draw_call
