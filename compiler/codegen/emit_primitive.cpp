@@ -4,6 +4,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "ir/base/errors.h"
+#include "ir/scalar/expand.h"
 
 namespace corrloom::codegen {
 namespace {
@@ -56,6 +57,18 @@ Value* is_infinite(llvm::IRBuilderBase& builder, Value* x) {
   return builder.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(x->getType()));
 }
 
+/// The instruction takes one lane at a time.
+Value* emit_approximation(llvm::IRBuilderBase& builder, Opcode opcode, const Operand& operand) {
+  if (!operand.value->getType()->isVectorTy()) return emit_ptx_approximation(builder, opcode, operand.value);
+  Value* result = llvm::PoisonValue::get(operand.value->getType());
+  for (int lane = 0; lane < operand.type.lanes; ++lane) {
+    Value* x = builder.CreateExtractElement(operand.value, static_cast<std::uint64_t>(lane));
+    Value* y = emit_ptx_approximation(builder, opcode, x);
+    result = builder.CreateInsertElement(result, y, static_cast<std::uint64_t>(lane));
+  }
+  return result;
+}
+
 }  // namespace
 
 Value* emit_compare(llvm::IRBuilderBase& builder, Opcode opcode, std::span<const Operand> operands) {
@@ -68,8 +81,11 @@ Value* emit_compare(llvm::IRBuilderBase& builder, Opcode opcode, std::span<const
 Value* emit_primitive(llvm::IRBuilderBase& builder, const TargetTraits& traits, Opcode opcode,
                       std::span<const Operand> operands, loop::Type result) {
   const scalar::OpcodeInfo& row = scalar::info(opcode);
-  CORRLOOM_CHECK(static_cast<int>(operands.size()) == row.arity && row.kind == scalar::OpcodeKind::Primitive, row.text,
-                 " of ", operands.size(), " operands reached the code generator");
+  const bool is_approximate = traits.has_approximations && scalar::is_approximable(opcode, result.dtype);
+  CORRLOOM_CHECK(
+      static_cast<int>(operands.size()) == row.arity && (row.kind == scalar::OpcodeKind::Primitive || is_approximate),
+      row.text, " of ", operands.size(), " operands reached the code generator");
+  if (is_approximate) return emit_approximation(builder, opcode, operands[0]);
   switch (opcode) {
     case Opcode::If:
     case Opcode::Select:

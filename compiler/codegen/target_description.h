@@ -19,10 +19,11 @@ namespace corrloom::codegen {
 
 /// What the emitter asks of a target. Everything else of a target lies in the functions below.
 struct TargetTraits {
-  bool runs_threads = false;      ///< blocks of threads (PTX); otherwise a thread loop is a loop
-  bool has_vector_memory = true;  ///< masked vector accesses, gathers and scatters; otherwise they go lane by lane
-  bool has_half = true;           ///< f16 <-> f32 in one instruction
-  bool has_minimum = false;       ///< `llvm.minimum` and `llvm.maximum` of f32 in one instruction
+  bool runs_threads = false;        ///< blocks of threads (PTX); otherwise a thread loop is a loop
+  bool has_vector_memory = true;    ///< masked vector accesses, gathers and scatters; otherwise they go lane by lane
+  bool has_half = true;             ///< f16 <-> f32 in one instruction
+  bool has_approximations = false;  ///< instructions for `scalar::is_approximable`
+  bool has_minimum = false;         ///< `llvm.minimum` and `llvm.maximum` of f32 in one instruction
   bool has_minimum_f64 = false;
   bool has_minimum_number = false;  ///< `llvm.minimumnum` and `llvm.maximumnum` in one instruction
   unsigned global_space = 0;        ///< LLVM's address spaces
@@ -57,6 +58,8 @@ struct Entry {
 Entry open_host_entry(llvm::Module& module, const KernelSource& kernel);
 /// A PTX kernel whose parameters are the arguments.
 Entry open_ptx_entry(llvm::Module& module, const KernelSource& kernel);
+/// An approximable function of one f32.
+llvm::Value* emit_ptx_approximation(llvm::IRBuilderBase& builder, loop::Opcode function, llvm::Value* x);
 /// Lets the threads of a block wait for each other; what they wrote is visible behind it.
 void emit_ptx_barrier(llvm::IRBuilderBase& builder);
 

@@ -5,6 +5,7 @@
 #include "compiler/codegen/entry_arguments.h"
 #include "compiler/codegen/target_description.h"
 #include "compiler/codegen/types.h"
+#include "ir/base/errors.h"
 
 namespace corrloom::codegen {
 namespace {
@@ -42,6 +43,7 @@ std::optional<TargetDescription> describe_ptx(const kernel::Target& target) {
     TargetTraits& traits = description.traits;
     traits.runs_threads = true;
     traits.has_vector_memory = false;
+    traits.has_approximations = true;
     traits.has_minimum = target.compute_capability >= 80;
     traits.has_minimum_number = true;
     traits.global_space = kGlobalSpace;
@@ -68,6 +70,31 @@ Entry open_ptx_entry(llvm::Module& module, const KernelSource& kernel) {
   entry.first_block = read_register(builder, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
   entry.thread = read_register(builder, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
   return entry;
+}
+
+llvm::Value* emit_ptx_approximation(llvm::IRBuilderBase& builder, loop::Opcode function, llvm::Value* x) {
+  const auto intrinsic = [&](llvm::Intrinsic::ID id) -> llvm::Value* {
+    return builder.CreateIntrinsic(builder.getFloatTy(), id, {x});
+  };
+  switch (function) {
+    case loop::Opcode::Exp2:
+      return builder.CreateUnaryIntrinsic(llvm::Intrinsic::nvvm_ex2_approx, x);
+    case loop::Opcode::Log2:
+      return intrinsic(llvm::Intrinsic::nvvm_lg2_approx_f);
+    case loop::Opcode::Sin:
+      return intrinsic(llvm::Intrinsic::nvvm_sin_approx_f);
+    case loop::Opcode::Cos:
+      return intrinsic(llvm::Intrinsic::nvvm_cos_approx_f);
+    case loop::Opcode::Rsqrt:
+      return intrinsic(llvm::Intrinsic::nvvm_rsqrt_approx_f);
+    default:
+      break;
+  }
+  CORRLOOM_CHECK(function == loop::Opcode::Tanh, scalar::info(function).text, " has no approximate instruction");
+  // The one intrinsic without a name of NVPTX's own: with the flag it is tanh.approx.
+  llvm::CallInst* tanh = builder.CreateUnaryIntrinsic(llvm::Intrinsic::tanh, x);
+  tanh->setHasApproxFunc(true);
+  return tanh;
 }
 
 void emit_ptx_barrier(llvm::IRBuilderBase& builder) {

@@ -11,10 +11,6 @@ namespace {
 using scalar::Opcode;
 using scalar::Value;
 
-/// Functions of the language that have no row in the table of operations.
-constexpr std::string_view kAbsentFunctions[] = {"exp2",  "expm1", "log2",  "log1p",   "rsqrt", "sin",  "cos",
-                                                 "tan",   "asin",  "acos",  "atan",    "atan2", "sinh", "cosh",
-                                                 "asinh", "acosh", "atanh", "sigmoid", "pow",   "fmod"};
 constexpr std::string_view kWholeFunctions[] = {"matmul", "reshape", "transpose", "concat", "pad"};
 constexpr std::string_view kOtherFunctions[] = {"clamp", "lowest", "highest", "epsilon"};
 
@@ -172,6 +168,7 @@ Expr ExprLowering::lower_select(const ast::Call& call, const ast::Expr& expr, st
 Expr ExprLowering::lower_builtin(const ast::Call& call, const ast::Expr& expr, std::optional<DType> wanted) {
   const std::string& name = call.callee.text;
   if (name == "select") return lower_select(call, expr, wanted);
+  if (const auto power = whole_power_of(call)) return lower_whole_power(call, *power, expr, wanted);
   if (name == "lowest" || name == "highest" || name == "epsilon") return lower_dtype_fact(call);
   const auto opcode = scalar::parse_opcode(name);
   const bool is_clamp = name == "clamp";
@@ -192,10 +189,6 @@ Expr ExprLowering::lower_builtin(const ast::Call& call, const ast::Expr& expr, s
     if (!is_clamp) return apply_checked(*opcode, std::move(values), expr.span, name);
     const Expr raised = apply_checked(Opcode::Max, {values[0], values[1]}, expr.span, name);
     return raised ? apply_checked(Opcode::Min, {raised, values[2]}, expr.span, name) : nullptr;
-  }
-  if (contains(kAbsentFunctions, name)) {
-    report_unsupported(context_.diagnostics, call.callee.span, "the function " + quoted(name));
-    return nullptr;
   }
   if (contains(kWholeFunctions, name)) {
     context_.diagnostics

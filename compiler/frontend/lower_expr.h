@@ -36,6 +36,14 @@ struct Divisor {
   Expr value;
 };
 
+/// The exponent of `pow(x, 3)`.
+struct WholePower {
+  std::uint64_t magnitude = 0;
+  bool negative = false;
+};
+/// The exponent when the call is one of `pow` with a literal whole number.
+std::optional<WholePower> whole_power_of(const ast::Call& call);
+
 /// Lowers expressions of elements (and of shapes, ranges and constants) in one scope. Every function that gives an Expr
 /// gives null after an error, which is reported; operands that are independent are looked at all the same.
 class ExprLowering {
@@ -118,6 +126,9 @@ class ExprLowering {
   Expr lower_builtin(const ast::Call& call, const ast::Expr& expr, std::optional<DType> wanted);
   Expr lower_select(const ast::Call& call, const ast::Expr& expr, std::optional<DType> wanted);
   Expr lower_dtype_fact(const ast::Call& call);
+  // lower_power.cpp
+  Expr lower_whole_power(const ast::Call& call, const WholePower& exponent, const ast::Expr& expr,
+                         std::optional<DType> wanted);
   Expr lower_fn(const ast::Call& call, const Module& module, const ast::Fn& fn, const ast::Item& item,
                 std::optional<DType> wanted, const Span& span);
   bool has_arguments(const ast::Call& call, std::size_t wanted);

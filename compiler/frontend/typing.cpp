@@ -103,6 +103,10 @@ Typing ExprLowering::typing_of_call(const ast::Call& call) {
     const auto dtype = dtype_argument(call);
     return dtype ? Typing::known(*dtype) : Typing{};
   }
+  if (whole_power_of(call)) {
+    const auto* base = std::get_if<ast::ExprRef>(&call.arguments[0].kind);
+    return base == nullptr ? Typing{} : typing(**base);
+  }
   const auto opcode = scalar::parse_opcode(name);
   if (opcode && scalar::info(*opcode).result == scalar::Result::Boolean) return Typing::known(DType::Bool);
   const Typing arguments = typing_of_arguments(call, name == "select" ? 1 : 0);

@@ -5,6 +5,7 @@
 
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
+#include "ir/scalar/expand.h"
 
 namespace corrloom::loop {
 namespace {
@@ -180,7 +181,9 @@ class Verifier {
   /// L6: an operation takes the dtypes of its row, all in the same lanes.
   void check_apply(const Apply& apply, Type result, const std::string& where) {
     const scalar::OpcodeInfo& row = scalar::info(apply.opcode);
-    if (row.kind != scalar::OpcodeKind::Primitive || apply.opcode == Opcode::If || apply.opcode == Opcode::LazyAnd ||
+    const bool is_lowered =
+        row.kind == scalar::OpcodeKind::Primitive || scalar::is_approximable(apply.opcode, result.dtype);
+    if (!is_lowered || apply.opcode == Opcode::If || apply.opcode == Opcode::LazyAnd ||
         apply.opcode == Opcode::LazyOr) {
       return violate("L6", where, "is not an operation of Loop IR");
     }

@@ -11,16 +11,15 @@ using namespace parts;
 /// A function of f32, f64 or, where the function takes them, integers.
 Expr expand_wide(Opcode function, const std::vector<Expr>& args) {
   switch (function) {
-    case Opcode::Sign:
-      return expand_sign(args[0]);
-    case Opcode::Exp:
-      return expand_exp(args[0]);
-    case Opcode::Log:
-      return expand_log(args[0]);
-    case Opcode::Tanh:
-      return expand_tanh(args[0]);
-    case Opcode::Erf:
-      return expand_erf(args[0]);
+#define CORRLOOM_EXPANSION_Primitive(name)
+#define CORRLOOM_EXPANSION_Function(name) \
+  case Opcode::name:                      \
+    return expansion<Opcode::name>(args);
+#define CORRLOOM_OPCODE(name, text, arity, operands, result, kind, callable, summary) CORRLOOM_EXPANSION_##kind(name)
+#include "ir/scalar/opcodes.def"
+#undef CORRLOOM_OPCODE
+#undef CORRLOOM_EXPANSION_Function
+#undef CORRLOOM_EXPANSION_Primitive
     default:
       break;
   }
@@ -126,11 +125,16 @@ bool is_transparent(Opcode opcode) {
   return opcode == Opcode::If || opcode == Opcode::Select || opcode == Opcode::Fence || opcode == Opcode::Bitcast;
 }
 
-Expr expand_narrow(Opcode opcode, const std::vector<Expr>& args) {
+Expr expand_wide(Opcode function, const std::vector<Expr>& args, Functions functions) {
+  const Expr approximate = functions == Functions::Approximate ? approximation(function, args) : nullptr;
+  return approximate ? approximate : expand_wide(function, args);
+}
+
+Expr expand_narrow(Opcode opcode, const std::vector<Expr>& args, Functions functions) {
   if (opcode == Opcode::Neg || opcode == Opcode::Abs) return change_sign_bit(opcode, args[0]);
   const bool is_function = info(opcode).kind == OpcodeKind::Function;
   const std::vector<Expr> wide = widen_all(args);
-  const Expr computed = is_function ? expand_wide(opcode, wide) : apply(opcode, wide);
+  const Expr computed = is_function ? expand_wide(opcode, wide, functions) : apply(opcode, wide);
   return is_float(computed->dtype) ? narrow_float(computed, args[0]->dtype) : computed;
 }
 
@@ -146,15 +150,15 @@ Expr expand_function(Opcode function, const std::vector<Expr>& args) {
   return cast(expand_wide(function, widen_all(args)), dtype);
 }
 
-Expr expand(const Expr& expr) {
-  return rewrite(expr, [](const Expr& node) -> Expr {
+Expr expand(const Expr& expr, Functions functions) {
+  return rewrite(expr, [functions](const Expr& node) -> Expr {
     const auto* found = std::get_if<Apply>(&node->kind);
     if (found == nullptr) return nullptr;
     if (found->opcode == Opcode::Cast) return expand_cast(found->args[0], node->dtype);
     if (is_transparent(found->opcode)) return nullptr;
-    if (is_narrow_float(found->args[0]->dtype)) return expand_narrow(found->opcode, found->args);
+    if (is_narrow_float(found->args[0]->dtype)) return expand_narrow(found->opcode, found->args, functions);
     const bool is_function = info(found->opcode).kind == OpcodeKind::Function;
-    return is_function ? expand_wide(found->opcode, found->args) : nullptr;
+    return is_function ? expand_wide(found->opcode, found->args, functions) : nullptr;
   });
 }
 

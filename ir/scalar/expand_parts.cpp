@@ -40,6 +40,9 @@ Expr bit_and(Expr x, Expr y) {
 Expr bit_or(Expr x, Expr y) {
   return apply(Opcode::Or, {std::move(x), std::move(y)});
 }
+Expr bit_xor(Expr x, Expr y) {
+  return apply(Opcode::Xor, {std::move(x), std::move(y)});
+}
 Expr eq(Expr x, Expr y) {
   return apply(Opcode::Eq, {std::move(x), std::move(y)});
 }
@@ -52,8 +55,27 @@ Expr lt(Expr x, Expr y) {
 Expr gt(Expr x, Expr y) {
   return apply(Opcode::Gt, {std::move(x), std::move(y)});
 }
+Expr le(Expr x, Expr y) {
+  return apply(Opcode::Le, {std::move(x), std::move(y)});
+}
+Expr ge(Expr x, Expr y) {
+  return apply(Opcode::Ge, {std::move(x), std::move(y)});
+}
 Expr is_nan(Expr x) {
   return apply(Opcode::IsNan, {std::move(x)});
+}
+
+Expr sqrt(Expr x) {
+  return apply(Opcode::Sqrt, {std::move(x)});
+}
+Expr trunc(Expr x) {
+  return apply(Opcode::Trunc, {std::move(x)});
+}
+Expr shl(Expr x, Expr count) {
+  return apply(Opcode::Shl, {std::move(x), std::move(count)});
+}
+Expr shr(Expr x, Expr count) {
+  return apply(Opcode::Shr, {std::move(x), std::move(count)});
 }
 
 Expr shl(Expr x, int count) {
@@ -101,10 +123,28 @@ int fraction_bits(DType dtype) {
   return dtype == DType::F32 ? 23 : 52;
 }
 
-Expr with_sign_of(Expr magnitude, const Expr& x) {
+Expr sign_bit_of(const Expr& x) {
   const Expr bits = bits_of(x);
-  const Expr sign = integer(bits->dtype, std::int64_t{1} << (bit_width(bits->dtype) - 2) << 1);
-  return from_bits(bit_or(bits_of(magnitude), bit_and(bits, sign)));
+  return bit_and(bits, integer(bits->dtype, std::int64_t{1} << (bit_width(bits->dtype) - 2) << 1));
+}
+
+Expr with_sign_of(Expr magnitude, const Expr& x) {
+  return from_bits(bit_or(bits_of(magnitude), sign_bit_of(x)));
+}
+
+Pair sum_exact(const Expr& x, const Expr& y) {
+  const Expr sum = add(x, y);
+  return {sum, add(sub(x, sum), y)};
+}
+
+Pair product_exact(const Expr& x, const Expr& y) {
+  const Expr product = mul(x, y);
+  return {product, fma(x, y, neg(product))};
+}
+
+Pair product(const Pair& x, const Pair& y) {
+  const Pair exact = product_exact(x.high, y.high);
+  return {exact.high, add(exact.low, fma(x.high, y.low, mul(x.low, y.high)))};
 }
 
 }  // namespace corrloom::scalar::parts

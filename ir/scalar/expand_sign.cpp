@@ -4,7 +4,9 @@
 
 namespace corrloom::scalar::parts {
 
-Expr expand_sign(const Expr& x) {
+template <>
+Expr expansion<Opcode::Sign>(const std::vector<Expr>& args) {
+  const Expr& x = args[0];
   const DType dtype = x->dtype;
   const auto whole = [&](int value) { return is_float(dtype) ? number(dtype, value) : integer(dtype, value); };
   const Expr up_to_zero = is_unsigned_integer(dtype) ? x : select(lt(x, whole(0)), whole(-1), x);

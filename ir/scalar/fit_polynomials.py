@@ -1,4 +1,4 @@
-"""Computes the polynomial coefficients of expand_exp.cpp, expand_log.cpp, expand_tanh.cpp and expand_erf.cpp.
+"""Computes the polynomial coefficients of the files expand_*.cpp.
 
 Each polynomial is the minimax fit of a function under a weight (Remez's exchange in 60 digits, on a fixed dense grid).
 Each coefficient is then rounded to its dtype. Needs mpmath. Prints the weighted error before and after rounding, and the
@@ -97,6 +97,42 @@ def erf_rest(x):
     return mp.fsum((-1) ** k * x ** (2 * k) * 2 / mp.sqrt(mp.pi) / mp.factorial(k) / (2 * k + 1) for k in range(80)) - 1
 
 
+def exp2_rest(f):
+    """(2^f - 1) / f"""
+    ln2 = mp.log(2)
+    return mp.fsum(ln2 ** (k + 1) * f**k / mp.factorial(k + 1) for k in range(40))
+
+
+def sin_rest(r):
+    """(sin(r) - r) / r^3"""
+    return mp.fsum((-1) ** (k + 1) * r ** (2 * k) / mp.factorial(2 * k + 3) for k in range(25))
+
+
+def cos_rest(r):
+    """(cos(r) - 1 + r^2 / 2) / r^4"""
+    return mp.fsum((-1) ** k * r ** (2 * k) / mp.factorial(2 * k + 4) for k in range(25))
+
+
+def atan_rest(t):
+    """(atan(t) - t) / t^3"""
+    if t < mp.mpf("0.1"):
+        return mp.fsum((-1) ** (k + 1) * t ** (2 * k) / (2 * k + 3) for k in range(40))
+    return (mp.atan(t) - t) / t**3
+
+
+def asin_rest(s):
+    """(asin(s) - s) / s^3"""
+    if s < mp.mpf("0.1"):
+        terms = range(1, 45)
+        return mp.fsum(mp.binomial(2 * k, k) / mp.mpf(4) ** k / (2 * k + 1) * s ** (2 * k - 2) for k in terms)
+    return (mp.asin(s) - s) / s**3
+
+
+def atanh_fifth_rest(s):
+    """(2 atanh(s) - 2 s - 2/3 s^3) / s^5"""
+    return mp.fsum(2 * s ** (2 * k) / (2 * k + 5) for k in range(60))
+
+
 def square(x):
     return x * x
 
@@ -119,3 +155,16 @@ if __name__ == "__main__":
         run("erf_small", dtype, erf_rest, lambda x: 1, mp.mpf("1e-9"), 1, small_terms, variable=square)
         run("erf_large", dtype, lambda x: -mp.log(mp.erfc(x)), mp.erfc, 1, high, large_terms,
             variable=lambda x: x - shift + mp.mpf("1e-30"))
+    tiny, slack = mp.mpf("1e-9"), mp.mpf("1.0001")
+    quarter_pi, eighth_tangent = mp.pi / 4 * slack, (root - 1) * mp.mpf("1.00001")
+    log_limit, half = (root - 1) / (root + 1) * slack, mp.mpf("0.5001")
+    for dtype, exp2_terms, sin_terms, cos_terms, atan_terms, asin_terms, pow_terms in (
+        ("f32", 6, 3, 3, 5, 5, 3),
+        ("f64", 11, 6, 6, 11, 12, 8),
+    ):
+        run("exp2", dtype, exp2_rest, lambda f: abs(f) / 2**f, -half, half, exp2_terms)
+        run("sin", dtype, sin_rest, lambda r: r * r, tiny, quarter_pi, sin_terms, variable=square)
+        run("cos", dtype, cos_rest, lambda r: r**4, tiny, quarter_pi, cos_terms, variable=square)
+        run("atan", dtype, atan_rest, lambda t: t * t, tiny, eighth_tangent, atan_terms, variable=square)
+        run("asin", dtype, asin_rest, lambda s: s * s, tiny, half, asin_terms, variable=square)
+        run("pow", dtype, atanh_fifth_rest, lambda s: s**4, tiny, log_limit, pow_terms, variable=square)

@@ -6,36 +6,16 @@
 #include <cstring>
 
 #include "compiler/codegen/host_target.h"
-#include "compiler/codegen/loader.h"
 #include "ir/tensor/interpret.h"
 #include "ir/tensor/text.h"
+#include "tests/unit/driver/program_runners.h"
 #include "tests/unit/driver/program_testing.h"
 #include "tests/unit/ir/tensor/random_graph.h"
 
 namespace corrloom::driver {
 namespace {
 
-using kernel::Argument;
-using kernel::CompiledProgram;
 using tensor::Array;
-
-/// Runs a host program the plain way: one array of bytes a buffer, kernels in order.
-testing::ProgramRun run_host(const CompiledProgram& program, const std::vector<Array>& inputs) {
-  testing::ProgramRun run;
-  std::vector<std::vector<std::byte>> memory = testing::memory_of(program, inputs);
-  const codegen::LoadedObject object(program.code);
-  for (const kernel::Kernel& kernel : program.kernels) {
-    std::vector<void*> args;
-    for (const Argument& argument : kernel.arguments) {
-      const bool is_slot = argument.kind == Argument::Kind::ErrorSlot;
-      args.push_back(is_slot ? static_cast<void*>(&run.error_word)
-                             : memory[static_cast<std::size_t>(argument.index)].data());
-    }
-    object.entry(kernel.name)(args.data(), 0, *kernel.blocks.as_constant());
-  }
-  run.outputs = testing::outputs_of(program, std::move(memory));
-  return run;
-}
 
 const kernel::Target& host() {
   static const kernel::Target target = codegen::host_target();
@@ -63,7 +43,7 @@ void expect_host_gives_the_bits(bool gathers) {
     const std::optional<Compiled> compiled = compile(random.graph, compile_options, diagnostics);
     ASSERT_TRUE(compiled) << diagnostics.render() << tensor::print(random.graph);
     testing::expect_meaning(testing::parsed_graph_without_places(compiled->tensor_text), *compiled->program,
-                            random.inputs, random.symbols, run_host(*compiled->program, random.inputs),
+                            random.inputs, random.symbols, testing::run_host(*compiled->program, random.inputs),
                             compiled->tensor_text + compiled->schedule_text);
     if (::testing::Test::HasFatalFailure()) return;
   }
