@@ -77,7 +77,7 @@ ValueId FunctionBuilder::emit_pure(std::vector<std::int64_t> key, Type type, dec
   return result;
 }
 
-ValueId FunctionBuilder::constant(const Value& value, int lanes) {
+ValueId FunctionBuilder::constant(Value value, int lanes) {
   const Type type{value.dtype, lanes};
   const ValueId id =
       emit_pure(key_of(kConstant, type, {}, {static_cast<std::int64_t>(value.bits)}), type, loop::Constant{value});

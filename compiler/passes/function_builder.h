@@ -26,7 +26,8 @@ class FunctionBuilder {
   const loop::Buffer& buffer(loop::BufferId id) const { return function_.buffer(id); }
   loop::Type type(loop::ValueId id) const { return function_.type(id); }
 
-  loop::ValueId constant(const scalar::Value& value, int lanes = 1);
+  /// The value by value: it may be one of those kept here, which move when another is made.
+  loop::ValueId constant(scalar::Value value, int lanes = 1);
   loop::ValueId index(std::int64_t value) { return constant(scalar::Value::i64(value)); }
   loop::ValueId symbol(scalar::SymbolId id, DType dtype);
   /// `to` is for casts and bitcasts.
