@@ -65,6 +65,8 @@ class Absorber {
     const std::vector<Expr>& extents = notation_.tensor(read.source).extents;
     bool stands_alone = false;
     for (std::size_t k = 0; k < read.index.size(); ++k) {
+      // A read with a pad gives no range to a pack, which cannot have a written one.
+      if (is_pack_extent(notation_, extents[k])) return nullptr;
       if (!mentions(read.index[k], axis_)) continue;
       if (!std::holds_alternative<scalar::AxisRef>(read.index[k]->kind)) return nullptr;
       if (!(Polynomial::of(extents[k]) == end_)) return nullptr;

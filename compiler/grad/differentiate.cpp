@@ -381,7 +381,8 @@ class Differentiation {
     const Tensor whole = notation().tensor(statement.target);
     Copy made = copy(statement, reduce);
     const Loop& only = reduce.loops.front();
-    const bool is_plain = reduce.loops.size() == 1 && is_symbolic(only.end) && (!only.begin || is_symbolic(only.begin));
+    const bool is_plain = reduce.loops.size() == 1 && !is_pack_extent(notation(), only.end) && is_symbolic(only.end) &&
+                          (!only.begin || is_symbolic(only.begin));
     Expr number_here;
     if (is_plain) {
       made.reduce.kind = reduce.kind == ReduceKind::Max ? ReduceKind::ArgMax : ReduceKind::ArgMin;
@@ -400,6 +401,13 @@ class Differentiation {
         }
         return all.expr();
       };
+      const bool has_pack = std::any_of(reduce.loops.begin(), reduce.loops.end(),
+                                        [&](const Loop& loop) { return is_pack_extent(notation(), loop.end); });
+      if (has_pack) {
+        refuse("a `" + std::string(tensor::name_of(reduce.kind)) +
+               "` over the dimensions of a pack has no derivative for every rank");
+        return nullptr;
+      }
       number_here = place(reduce.loops);
       if (!number_here) {
         refuse("a `" + std::string(tensor::name_of(reduce.kind)) +
@@ -423,6 +431,10 @@ class Differentiation {
   Expr product_of_others(const Statement& statement, const Reduce& reduce) {
     const Tensor whole = notation().tensor(statement.target);
     for (const Loop& loop : reduce.loops) {
+      if (is_pack_extent(notation(), loop.end)) {
+        refuse("a `prod` over the dimensions of a pack has no derivative for every rank");
+        return nullptr;
+      }
       if (is_symbolic(loop.end) && (!loop.begin || is_symbolic(loop.begin))) continue;
       refuse("a `prod` has no derivative where its range depends on other indices");
       return nullptr;

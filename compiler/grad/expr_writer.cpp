@@ -44,6 +44,25 @@ bool is_pure_product(const Expr& expr) {
   return apply->opcode != Opcode::Div && apply->opcode != Opcode::FloorDiv && apply->opcode != Opcode::Mod;
 }
 
+/// The value's name as a fact about its dtype, or null.
+const char* fact_of(const scalar::Value& value) {
+  const double x = value.as_f64();
+  switch (value.dtype) {
+    case DType::F64:
+      return x == std::numeric_limits<double>::max()       ? "highest"
+             : x == -std::numeric_limits<double>::max()    ? "lowest"
+             : x == std::numeric_limits<double>::epsilon() ? "epsilon"
+                                                           : nullptr;
+    case DType::F32:
+      return x == std::numeric_limits<float>::max()       ? "highest"
+             : x == -std::numeric_limits<float>::max()    ? "lowest"
+             : x == std::numeric_limits<float>::epsilon() ? "epsilon"
+                                                          : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
 /// Sub-expressions that are evaluated in one place whenever it is: not the branches of an `if`.
 class Sharing {
  public:
@@ -141,6 +160,8 @@ Written ExprWriter::write_constant(const scalar::Value& value) {
     return {text, text.front() == '-' ? Binding::Unary : Binding::Operand};
   }
   if (std::isnan(value.as_f64())) return {"nan"};
+  // What follows from the dtype is asked for by name: it may stand for another one.
+  if (const char* fact = fact_of(value)) return {std::string(fact) + "(" + names_.dtype(value.dtype) + ")"};
   std::string text = scalar::to_text(value);
   if (text.size() > 2 && text.compare(text.size() - 2, 2, ".0") == 0) text.resize(text.size() - 2);
   return {text, text.front() == '-' ? Binding::Unary : Binding::Operand};
@@ -148,7 +169,12 @@ Written ExprWriter::write_constant(const scalar::Value& value) {
 
 Written ExprWriter::write_read(const scalar::Read& read) {
   std::string text = names_.tensor(read.source);
-  for (std::size_t k = 0; k < read.index.size(); ++k) text += (k == 0 ? "[" : ", ") + write(read.index[k]).text;
+  for (std::size_t k = 0; k < read.index.size(); ++k) {
+    // Integers of any dtype are subscripts.
+    const scalar::Apply* cast = scalar::as_apply(read.index[k], Opcode::Cast);
+    const bool is_widened = cast != nullptr && is_integer(cast->args[0]->dtype);
+    text += (k == 0 ? "[" : ", ") + write(is_widened ? cast->args[0] : read.index[k]).text;
+  }
   if (!read.index.empty()) text += "]";
   switch (read.pad) {
     case scalar::PadMode::None:
@@ -215,7 +241,7 @@ Written ExprWriter::write_apply(const scalar::Apply& apply, const Expr& expr) {
       return {"if " + condition.text + " then " + taken + " else " + other, Binding::Open, true};
     }
     case Opcode::Cast:
-      return write_call(std::string(name_of(expr->dtype)), apply.args);
+      return write_call(names_.dtype(expr->dtype), apply.args);
     default:
       return write_call(std::string(scalar::info(apply.opcode).text), apply.args);
   }

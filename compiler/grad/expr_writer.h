@@ -25,8 +25,9 @@ class ExprWriter {
     std::function<std::string(AxisId)> axis;
     std::function<std::string(SymbolId)> symbol;
     std::function<std::string(TensorId)> tensor;
-    std::function<std::string(int)> reduction;   ///< the text of reduction k
-    std::function<std::string()> new_name;       ///< for a value that is used several times
+    std::function<std::string(int)> reduction;  ///< the text of reduction k
+    std::function<std::string()> new_name;      ///< for a value that is used several times
+    std::function<std::string(DType)> dtype;
     std::function<bool(const Expr&)> has_dtype;  ///< false for what takes the dtype of its context, as literals do
   };
   explicit ExprWriter(Names names) : names_(std::move(names)) {}

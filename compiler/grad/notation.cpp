@@ -22,6 +22,12 @@ AxisId Notation::new_axis(std::string name) {
   return {static_cast<std::int32_t>(axis_names.size()) - 1};
 }
 
+bool is_pack_extent(const Notation& notation, const Expr& extent) {
+  const auto* symbol = std::get_if<scalar::SymbolRef>(&extent->kind);
+  return symbol != nullptr &&
+         notation.symbols[static_cast<std::size_t>(symbol->symbol.index)].name.find('.') != std::string::npos;
+}
+
 void for_each_expr(const Statement& statement, const std::function<void(const Expr&)>& visit) {
   if (statement.body) visit(statement.body);
   for (const Reduce& reduce : statement.reductions) {

@@ -68,6 +68,10 @@ struct Notation {
   AxisId new_axis(std::string name);
 };
 
+/// True for the extent of a pack, `...D` of a signature: a dimension whose name has a point. Its variables are only
+/// written as they stand, never in arithmetic, and have no written range.
+bool is_pack_extent(const Notation& notation, const Expr& extent);
+
 /// Calls `visit` with every expression of a statement: the body, and bodies and ranges of its reductions.
 void for_each_expr(const Statement& statement, const std::function<void(const Expr&)>& visit);
 /// Replaces each of them.

@@ -133,7 +133,13 @@ class OpWriter {
               value_names_.push_back(name);
               return name;
             },
+            [this](DType dtype) { return dtype_name(dtype); },
             [this](const Expr& expr) { return has_dtype(expr); }};
+  }
+
+  std::string dtype_name(DType dtype) const {
+    const auto found = signature_.dtype_names.find(dtype);
+    return found == signature_.dtype_names.end() ? std::string(name_of(dtype)) : found->second;
   }
 
   /// True when something in the expression has a dtype: literals and float attributes have none.
@@ -169,7 +175,7 @@ class OpWriter {
         shape += (shape.empty() ? "" : ", ") + std::to_string(extents.back());
       }
       std::size_t at = 0;
-      text += "const " + name->second + ": " + std::string(name_of(op.dtype)) + "[" + shape +
+      text += "const " + name->second + ": " + dtype_name(op.dtype) + "[" + shape +
               "] = " + list(*literal, extents, 0, at) + "\n\n";
     }
     return text;
@@ -188,6 +194,13 @@ class OpWriter {
   }
 
   std::string head() {
+    std::string text;
+    for (const std::string& parameter : signature_.type_parameters) text += (text.empty() ? "<" : ", ") + parameter;
+    if (!text.empty()) text += ">";
+    return text + head_behind_types();
+  }
+
+  std::string head_behind_types() {
     std::string text;
     for (const Signature::Declared& attribute : signature_.attributes)
       text += (text.empty() ? "[" : ", ") + attribute.text;
@@ -221,11 +234,13 @@ class OpWriter {
 
   // ---- Statements ----
 
-  /// Gives a variable a name that nothing in scope has.
-  void bind(AxisId axis) {
-    const std::string& wish = notation_.name(axis);
+  /// Gives a variable a name that nothing in scope has; one over the dimensions of a pack is written `...d`.
+  void bind(AxisId axis, const Expr& end) {
+    const bool is_pack = is_pack_extent(notation_, end);
+    std::string wish = notation_.name(axis);
+    if (is_pack) wish = wish.substr(0, wish.find('.'));
     const std::string name = wish.empty() ? unnamed() : unique(identifier(wish));
-    axes_[axis] = name;
+    axes_[axis] = is_pack ? "..." + name : name;
     taken_.insert(name);
     bound_.insert(name);
   }
@@ -236,7 +251,8 @@ class OpWriter {
     return unique("i");
   }
   void unbind(AxisId axis) {
-    taken_.erase(axes_.at(axis));
+    const std::string& name = axes_.at(axis);
+    taken_.erase(name[0] == '.' ? name.substr(3) : name);
     axes_.erase(axis);
   }
 
@@ -252,11 +268,12 @@ class OpWriter {
       }
       return text + " = reshape(" + names_.at(statement.reshaped.index) + ", [" + extents + "])";
     }
-    for (const AxisId axis : statement.axes) bind(axis);
+    for (std::size_t k = 0; k < statement.axes.size(); ++k) bind(statement.axes[k], target.extents[k]);
     std::string left;
     for (std::size_t k = 0; k < statement.axes.size(); ++k) {
       left += (left.empty() ? "[" : ", ") + axes_.at(statement.axes[k]);
-      if (target.kind == Tensor::Kind::Local && !is_range_given(statement, k)) {
+      const bool is_pack = is_pack_extent(notation_, target.extents[k]);
+      if (target.kind == Tensor::Kind::Local && !is_pack && !is_range_given(statement, k)) {
         ExprWriter writer(writer_names(nullptr));
         left += ": " + writer.write_bound(target.extents[k]);
       }
@@ -268,7 +285,7 @@ class OpWriter {
     std::string value = writer.write_value(statement.body).text;
     // A value of literals alone has no dtype of its own.
     if (target.kind == Tensor::Kind::Local && !has_dtype(statement.body))
-      value = std::string(name_of(target.dtype)) + "(" + value + ")";
+      value = dtype_name(target.dtype) + "(" + value + ")";
     for (const AxisId axis : statement.axes) unbind(axis);
     for (const std::string& name : value_names_) taken_.erase(name);
     value_names_.clear();
@@ -284,7 +301,7 @@ class OpWriter {
   }
 
   std::string write(const Reduce& reduce) {
-    for (const Loop& loop : reduce.loops) bind(loop.axis);
+    for (const Loop& loop : reduce.loops) bind(loop.axis, loop.end);
     std::string indices;
     for (const Loop& loop : reduce.loops) {
       indices += (indices.empty() ? "" : ", ") + axes_.at(loop.axis);
@@ -293,7 +310,7 @@ class OpWriter {
       ExprWriter writer(writer_names(nullptr));
       if (loop.begin) {
         indices += ": " + writer.write_bound(loop.begin) + ".." + writer.write_bound(loop.end);
-      } else if (!sources.give(loop.end)) {
+      } else if (!is_pack_extent(notation_, loop.end) && !sources.give(loop.end)) {
         indices += ": " + writer.write_bound(loop.end);
       }
     }

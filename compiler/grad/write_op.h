@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,13 @@ struct Signature {
     std::string text;  ///< the parameter as written, `X: f32[H, W]`
     std::string type;  ///< its type, `f32[H, W]`
   };
-  std::string name;                  ///< of the derivative
-  std::vector<Declared> attributes;  ///< `stride: int = 1`; no types
-  std::vector<Declared> parameters;  ///< all of them, in their order
-  std::vector<Declared> cotangents;  ///< of the float results: `name` is that of the result
-  std::vector<Declared> results;     ///< `name` is that of the variable
+  std::string name;                          ///< of the derivative
+  std::vector<std::string> type_parameters;  ///< `T: float`
+  std::map<DType, std::string> dtype_names;  ///< dtypes of the graph that stand for type parameters
+  std::vector<Declared> attributes;          ///< `stride: int = 1`; no types
+  std::vector<Declared> parameters;          ///< all of them, in their order
+  std::vector<Declared> cotangents;          ///< of the float results: `name` is that of the result
+  std::vector<Declared> results;             ///< `name` is that of the variable
   std::vector<std::string> where;
   std::vector<std::string> with;
   std::vector<std::string> taken;  ///< other names that nothing may hide
