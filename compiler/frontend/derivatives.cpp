@@ -1,6 +1,7 @@
 #include "compiler/frontend/derivatives.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "compiler/frontend/format.h"
@@ -37,11 +38,8 @@ class Deriver {
   std::optional<std::string> run(std::vector<grad::Choice>* choices) {
     context_.is_generic = true;
     context_.is_derived = true;
-    if (has_open_types()) {
-      refuse("it has type parameters or packs, so what its reads mean is open", op_.name.span);
-      return {};
-    }
-    OpLowering lowering(context_, module_, op_, "", {}, {});
+    choose_instance();
+    OpLowering lowering(context_, module_, op_, "", {}, instance_);
     const bool had_errors = context_.diagnostics.has_errors();
     if (!lowering.lower_entry({})) {
       if (!had_errors && !context_.diagnostics.has_errors())
@@ -58,22 +56,74 @@ class Deriver {
     add_conditions(derivative);
     std::vector<grad::Choice> made = grad::reduce_work(derivative, request_.intermediates);
     if (choices != nullptr) *choices = std::move(made);
-    return laid_out(definitions_ + grad::write_op(derivative, signature_, context_.graph));
+    auto text = laid_out(definitions_ + grad::write_op(derivative, signature_, context_.graph));
+    if (!text) refuse("it cannot be written for every number of dimensions", op_.name.span);
+    return text;
   }
 
  private:
-  bool has_open_types() const {
-    const auto is_pack = [](const ast::Dim& dim) { return std::holds_alternative<ast::Pack>(dim.kind); };
-    return !op_.type_parameters.empty() ||
-           std::any_of(op_.parameters.begin(), op_.parameters.end(), [&](const ast::Parameter& parameter) {
-             return std::any_of(parameter.type.dims.begin(), parameter.type.dims.end(), is_pack);
-           });
+  void refuse(const std::string& why, const Span& where) {
+    context_.diagnostics
+        .report(Code::E0261, request_.span, quoted(op_.name.text) + " has no derivative", "is asked for here")
+        .note(why, where ? where : op_.name.span);
   }
 
-  void refuse(const std::string& why, const Span& where) {
-    context_.diagnostics.report(Code::E0261, request_.span, quoted(op_.name.text) + " has no derivative", why)
-        .note("because of this", where ? where : op_.name.span);
+  // ---- Type parameters and packs ----
+
+  /// A generic op is derived once, for dtypes that stand for its type parameters and packs of one dimension; the text
+  /// names the parameters again. A dtype that the op or what it calls mentions cannot stand for another one.
+  void choose_instance() {
+    std::unordered_set<const ast::Item*> seen;
+    mention_dtypes(module_, op_, seen);
+    for (const ast::TypeParameter& parameter : op_.type_parameters) {
+      const bool is_integral = parameter.type_class.text == "integer";
+      const std::vector<DType> floats = {DType::F64, DType::F32, DType::F16, DType::BF16};
+      const std::vector<DType> integers = {DType::I32, DType::I16, DType::U32, DType::I64};
+      for (const DType dtype : is_integral ? integers : floats) {
+        if (!mentioned_.insert(dtype).second) continue;
+        instance_.types[parameter.name.text] = dtype;
+        signature_.dtype_names[dtype] = parameter.name.text;
+        break;
+      }
+      // With more parameters than dtypes one dtype has two names, of which the text has the first.
+      instance_.types.try_emplace(parameter.name.text, is_integral ? DType::I64 : DType::F64);
+      signature_.type_parameters.push_back(parameter.name.text + ": " + (is_integral ? "integer" : "float"));
+    }
+    for (const ast::Parameter& parameter : op_.parameters) {
+      for (const ast::Dim& dim : parameter.type.dims) {
+        if (const auto* pack = std::get_if<ast::Pack>(&dim.kind)) instance_.ranks[pack->name.text] = 1;
+      }
+    }
   }
+
+  void mention_dtypes(const Module& module, const ast::Op& op, std::unordered_set<const ast::Item*>& seen) {
+    for (const ast::Parameter& parameter : op.parameters) mention_dtype(parameter.type.name.text);
+    for (const ast::Result& result : op.results) mention_dtype(result.type.name.text);
+    for (const ast::Statement& statement : op.statements) mention_dtypes(module, *statement.value, seen);
+  }
+  void mention_dtypes(const Module& module, const ast::Expr& expr, std::unordered_set<const ast::Item*>& seen) {
+    for_each_child(expr, [&](const ast::Expr& child) { mention_dtypes(module, child, seen); });
+    const auto* call = std::get_if<ast::Call>(&expr.kind);
+    if (call == nullptr) return;
+    mention_dtype(call->callee.text);
+    const Global global = find_global(module, call->callee.text);
+    if (global.item == nullptr || !seen.insert(global.item).second) return;
+    if (global.op() != nullptr) mention_dtypes(*global.module, *global.op(), seen);
+    if (const ast::Fn* fn = global.fn()) {
+      for (const ast::FnParameter& parameter : fn->parameters) mention_dtype(parameter.type.text);
+      mention_dtypes(*global.module, *fn->body, seen);
+    }
+  }
+  void mention_dtype(const std::string& name) {
+    if (const auto dtype = parse_dtype(name)) mentioned_.insert(*dtype);
+  }
+
+  DType dtype_of(const ast::Type& type) const {
+    const auto found = instance_.types.find(type.name.text);
+    return found != instance_.types.end() ? found->second : parse_dtype(type.name.text).value_or(DType::Bool);
+  }
+
+  // ---- What is asked for ----
 
   Diagnostic& report_variable(const ast::Name& name, const std::string& title, const std::string& label) {
     return context_.diagnostics.report(Code::E0260, name.span ? name.span : request_.span, title, label);
@@ -139,7 +189,7 @@ class Deriver {
     }
     for (const ast::Result& result : op_.results) {
       define_names(result.type);
-      if (is_float(parse_dtype(result.type.name.text).value_or(DType::Bool)))
+      if (is_float(dtype_of(result.type)))
         signature_.cotangents.push_back({result.name.text, "", one_line(result.type.span)});
     }
     if (signature_.cotangents.empty()) {
@@ -195,11 +245,13 @@ class Deriver {
     }
   }
 
-  static std::string laid_out(const std::string& text) {
+  /// The text in canonical form; nothing when a pack stands where it cannot.
+  std::optional<std::string> laid_out(const std::string& text) const {
     Diagnostics diagnostics;
     const ast::File file = parse(std::make_shared<const SourceFile>("derivative", text), diagnostics);
-    CORRLOOM_CHECK(!diagnostics.has_errors(), "a derivative does not parse:\n", diagnostics.render(), text);
-    return format(file);
+    if (!diagnostics.has_errors()) return format(file);
+    CORRLOOM_CHECK(!instance_.ranks.empty(), "a derivative does not parse:\n", diagnostics.render(), text);
+    return {};
   }
 
   Context& context_;
@@ -210,6 +262,8 @@ class Deriver {
   grad::Signature signature_;
   std::string definitions_;
   std::unordered_set<std::string> defined_;
+  Instance instance_;
+  std::set<DType> mentioned_;
 };
 
 }  // namespace
