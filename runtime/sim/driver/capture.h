@@ -17,6 +17,7 @@ struct Capture {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;
   std::shared_ptr<Graph> graph;
+  bool into_own_graph = true;  ///< the graph was made for this capture
   std::weak_ptr<Stream> origin;
 
   std::mutex mutex;

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "runtime/sim/driver/capture.h"
+#include "runtime/sim/driver/copy.h"
 #include "runtime/sim/driver/export.h"
 #include "runtime/sim/driver/memory.h"
 #include "runtime/sim/driver/state.h"
@@ -150,11 +151,7 @@ CUresult start_2d(const CUDA_MEMCPY2D* description, CUstream handle, When when) 
 }
 
 template <class Description>
-CUresult start_3d(const Description* description, CUstream handle, When when) {
-  require(description != nullptr);
-  const std::shared_ptr<Stream> stream = find_stream(handle);
-  const Description& d = *description;
-  if (d.WidthInBytes == 0 || d.Height == 0 || d.Depth == 0) return CUDA_SUCCESS;
+Copy describe(const Description& d) {
   require(d.srcLOD == 0 && d.dstLOD == 0 && d.Depth < size_t(1) << 40);
   Copy copy;
   copy.from = side(d.srcMemoryType, d.srcHost, d.srcDevice, d.srcPitch, d.srcHeight, d.srcXInBytes, d.srcY, d.srcZ, d);
@@ -164,7 +161,15 @@ CUresult start_3d(const Description* description, CUstream handle, When when) {
   copy.width_bytes = d.WidthInBytes;
   copy.height = d.Height;
   copy.depth = d.Depth;
-  return start(*stream, std::move(copy), touches_host(d) ? when : When::Queued);
+  return copy;
+}
+
+template <class Description>
+CUresult start_3d(const Description* d, CUstream handle, When when) {
+  require(d != nullptr);
+  const std::shared_ptr<Stream> stream = find_stream(handle);
+  if (d->WidthInBytes == 0 || d->Height == 0 || d->Depth == 0) return CUDA_SUCCESS;
+  return start(*stream, describe(*d), touches_host(*d) ? when : When::Queued);
 }
 
 CUresult fill(CUdeviceptr address, size_t pitch, unsigned value, unsigned element_bytes, size_t width, size_t height,
@@ -184,6 +189,12 @@ CUresult fill(CUdeviceptr address, size_t pitch, unsigned value, unsigned elemen
 }
 
 }  // namespace
+
+Copy describe_copy(const CUDA_MEMCPY3D& description) {
+  Copy copy = describe(description);
+  if (const std::optional<CUresult> problem = problem_of(copy)) throw Failure{*problem};
+  return copy;
+}
 
 CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   return any(to, from, bytes, nullptr, When::Done);

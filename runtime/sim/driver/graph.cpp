@@ -57,6 +57,15 @@ std::shared_ptr<Graph> make_graph() {
   return graph;
 }
 
+void forget_graph(const Graph& graph) {
+  driver().graphs.remove(graph.handle);
+  const std::lock_guard lock(graph.mutex);
+  for (const auto& [node, content] : graph.nodes) {
+    driver().nodes.remove(node);
+    if (const auto* child = std::get_if<Subgraph>(&content.operation)) forget_graph(*child->graph);
+  }
+}
+
 std::shared_ptr<Graph> find_graph(CUgraph handle) {
   std::shared_ptr<Graph> graph = driver().graphs.find(handle);
   require(graph != nullptr);

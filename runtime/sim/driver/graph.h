@@ -26,7 +26,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   /// By handle, which is the order in which they were added.
   std::map<CUgraphNode, NodeContent> nodes;
   CUgraph handle = nullptr;
-  bool embedded = false;  ///< the child of a node, which destroys it
+  bool embedded = false;                           ///< the child of a node, which destroys it
+  std::map<CUgraphNode, CUgraphNode> cloned_from;  ///< node of the original -> node of this clone
 
   /// Adds a node behind others of this graph; fails with INVALID_VALUE when they are not.
   CUgraphNode add(Operation operation, std::vector<CUgraphNode> dependencies);
@@ -63,10 +64,13 @@ class ExecutableGraph {
   std::shared_ptr<Graph> source;             ///< a private copy of the graph, for updates and for capture
   std::map<CUgraphNode, CUgraphNode> names;  ///< node of the graph it was made from -> node of the copy
   unsigned long long flags = 0;
+  std::shared_ptr<Event> order;  ///< the last launch; the next one waits for it
 };
 
 /// Handles a graph and makes it known.
 std::shared_ptr<Graph> make_graph();
+/// Makes the handles of a graph, its nodes and children invalid.
+void forget_graph(const Graph& graph);
 /// Fails with INVALID_VALUE when the handle names none.
 std::shared_ptr<Graph> find_graph(CUgraph handle);
 

@@ -49,6 +49,13 @@ class HandleTable {
     objects_.erase(it);
     return object;
   }
+  /// All handles with their objects, in no order.
+  std::vector<std::pair<Handle, std::shared_ptr<T>>> entries() const {
+    const std::shared_lock lock(mutex_);
+    std::vector<std::pair<Handle, std::shared_ptr<T>>> all;
+    for (const auto& [number, object] : objects_) all.emplace_back(reinterpret_cast<Handle>(number), object);
+    return all;
+  }
   /// All objects, in no order.
   std::vector<std::shared_ptr<T>> find_all() const {
     const std::shared_lock lock(mutex_);

@@ -138,7 +138,7 @@ CUresult launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, voi
               settings.non_portable_cluster != 0,
           CUDA_ERROR_INVALID_CLUSTER_SIZE);
   if (const CUresult result = start(*stream, std::move(kernel)); result != CUDA_SUCCESS) return result;
-  for (const std::shared_ptr<Event>& event : events) submit(*stream, EventRecord{event});
+  for (const std::shared_ptr<Event>& event : events) submit(*stream, EventRecord{event, nullptr});
   return CUDA_SUCCESS;
 }
 

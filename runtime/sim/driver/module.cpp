@@ -86,7 +86,22 @@ JitOptions read_jit_options(unsigned count, const CUjit_option* options, void** 
   return jit;
 }
 
-std::shared_ptr<LoadedModule> load_image(Context& context, const void* image, const JitOptions& options) {
+void FunctionSettings::take(const FunctionSettings& other) {
+  const auto assign = [](std::atomic<int>& to, const std::atomic<int>& from) { to = from.load(); };
+  assign(max_dynamic_shared_bytes, other.max_dynamic_shared_bytes);
+  assign(shared_carveout, other.shared_carveout);
+  assign(non_portable_cluster, other.non_portable_cluster);
+  assign(cluster_policy, other.cluster_policy);
+  for (int i = 0; i < 3; ++i) assign(cluster[i], other.cluster[i]);
+}
+
+FunctionSettings& Kernel::settings_on(int device) {
+  driver().device(device);
+  const std::lock_guard lock(mutex_);
+  return settings_[device];
+}
+
+std::unique_ptr<Module> parse_image(Device& device, const void* image, const JitOptions& options) {
   require(image != nullptr);
   const auto started = std::chrono::steady_clock::now();
   LoadResult result;
@@ -96,7 +111,7 @@ std::shared_ptr<LoadedModule> load_image(Context& context, const void* image, co
   } else {
     LoadOptions load;
     load.verbose = options.verbose;
-    result = load_module(static_cast<const char*>(image), context.device.arch, context.device.memory, load);
+    result = load_module(static_cast<const char*>(image), device.arch, device.memory, load);
   }
   write_log(result.info_log, options.info_buffer, options.info_bytes, options.info_bytes_out);
   write_log(result.error_log, options.error_buffer, options.error_bytes, options.error_bytes_out);
@@ -105,7 +120,19 @@ std::shared_ptr<LoadedModule> load_image(Context& context, const void* image, co
     *options.wall_time_out = reinterpret_cast<void*>(uintptr_t(std::bit_cast<uint32_t>(taken.count())));
   }
   require(result.status == LoadStatus::Ok, code_of(result.status));
-  return std::make_shared<LoadedModule>(std::move(result.module), context.handle);
+  return std::move(result.module);
+}
+
+std::shared_ptr<LoadedModule> load_image(Context& context, const void* image, const JitOptions& options) {
+  auto module = std::make_shared<LoadedModule>(parse_image(context.device, image, options), context.handle);
+  module->handle = driver().modules.reserve();
+  driver().modules.set(module->handle, module);
+  return module;
+}
+
+void forget_module(const std::shared_ptr<LoadedModule>& module) {
+  driver().modules.remove(module->handle);
+  driver().functions.remove_if([&](const Function& function) { return function.module == module; });
 }
 
 CUfunction function_handle(const std::shared_ptr<LoadedModule>& module, int index) {
@@ -133,8 +160,6 @@ std::shared_ptr<LoadedModule> library_module(Library& library, Context& context)
   std::weak_ptr<LoadedModule>& known = library.modules[context.handle];
   if (std::shared_ptr<LoadedModule> module = known.lock()) return module;
   std::shared_ptr<LoadedModule> module = load_image(context, library.text.c_str(), {});
-  module->handle = driver().modules.reserve();
-  driver().modules.set(module->handle, module);
   known = module;
   return module;
 }
@@ -145,9 +170,10 @@ std::shared_ptr<Function> find_function(CUfunction handle) {
   const std::shared_ptr<Kernel> kernel = all.kernels.find(reinterpret_cast<CUkernel>(handle));
   require(kernel != nullptr, CUDA_ERROR_INVALID_HANDLE);
   const std::shared_ptr<LoadedModule> module = library_module(*kernel->library, *current_context());
-  const std::optional<int> index = module->module->find_kernel(kernel->name);
-  require(index.has_value(), CUDA_ERROR_NOT_FOUND);
-  return all.functions.find(function_handle(module, *index));
+  std::shared_ptr<Function> function = all.functions.find(function_handle(module, kernel->index));
+  require(function != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  function->settings.take(kernel->settings_on(module->module->memory().device()));
+  return function;
 }
 
 }  // namespace corrloom::sim::driver

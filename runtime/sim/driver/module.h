@@ -13,6 +13,7 @@
 namespace corrloom::sim::driver {
 
 class Context;
+class Device;
 
 /// The module behind a CUmodule, and behind a library in one context.
 class LoadedModule {
@@ -33,6 +34,9 @@ struct FunctionSettings {
   std::atomic<int> non_portable_cluster{0};
   std::atomic<int> cluster_policy{0};
   std::atomic<int> cluster[3] = {0, 0, 0};
+
+  /// Takes over what is set in `other`.
+  void take(const FunctionSettings& other);
 };
 
 /// The kernel behind a CUfunction. Keeps its module alive for work that is queued.
@@ -52,20 +56,27 @@ class Function {
 class Library {
  public:
   std::string text;
-  CUlibrary handle = nullptr;
-  std::vector<std::string> kernel_names;
+  std::vector<KernelInfo> kernels;
   std::mutex mutex;
   std::map<CUcontext, std::weak_ptr<LoadedModule>> modules;
-  std::map<std::string, CUkernel> kernels;  ///< handles made so far
+  std::map<int, CUkernel> handles;  ///< made so far, by kernel index
 };
 
 /// The kernel behind a CUkernel.
 class Kernel {
  public:
-  Kernel(std::shared_ptr<Library> library, std::string name) : library(std::move(library)), name(std::move(name)) {}
+  Kernel(std::shared_ptr<Library> library, int index) : library(std::move(library)), index(index) {}
 
   const std::shared_ptr<Library> library;
-  const std::string name;
+  const int index;
+
+  const KernelInfo& info() const { return library->kernels[size_t(index)]; }
+  /// What was set for a device.
+  FunctionSettings& settings_on(int device);
+
+ private:
+  std::mutex mutex_;
+  std::map<int, FunctionSettings> settings_;
 };
 
 /// Options of a load: where logs go.
@@ -82,9 +93,13 @@ struct JitOptions {
 /// Reads option arrays; fails with INVALID_VALUE on unknown ones.
 JitOptions read_jit_options(unsigned count, const CUjit_option* options, void** values);
 
-/// Loads an image into a context. Anything but PTX text is refused: there is no machine that runs its code. Fails with
-/// the driver's code after writing the logs.
+/// Parses an image for a device and places its variables there. Anything but PTX text is refused: there is no machine
+/// that runs its code. Fails with the driver's code after writing the logs.
+std::unique_ptr<Module> parse_image(Device& device, const void* image, const JitOptions& options);
+/// Loads an image into a context, with a handle.
 std::shared_ptr<LoadedModule> load_image(Context& context, const void* image, const JitOptions& options);
+/// Makes the handles of a module and its functions invalid; what is queued keeps it.
+void forget_module(const std::shared_ptr<LoadedModule>& module);
 
 /// A function handle of the module; made on first use.
 CUfunction function_handle(const std::shared_ptr<LoadedModule>& module, int index);
@@ -93,11 +108,12 @@ CUfunction function_handle(const std::shared_ptr<LoadedModule>& module, int inde
 /// with INVALID_HANDLE.
 std::shared_ptr<Function> find_function(CUfunction handle);
 
-/// Bytes of dynamic shared memory the function may be launched with: what was opted in to, or what 48 KiB leave.
-int max_dynamic_shared(const Function& function);
-/// What cuFuncGetAttribute and cuFuncSetAttribute do.
-CUresult get_attribute(const Function& function, CUfunction_attribute attribute, int* value);
-void set_attribute(Function& function, CUfunction_attribute attribute, int value);
+/// What cuFuncGetAttribute, cuFuncSetAttribute and cuFuncGetParamInfo do, for a function or a kernel of a library.
+CUresult get_attribute(const KernelInfo& info, const FunctionSettings& settings, const Device& device,
+                       CUfunction_attribute attribute, int* value);
+void set_attribute(const KernelInfo& info, FunctionSettings& settings, const Device& device,
+                   CUfunction_attribute attribute, int value);
+CUresult get_param_info(const KernelInfo& info, size_t index, size_t* offset, size_t* bytes);
 
 /// The whole file. Fails with FILE_NOT_FOUND.
 std::string read_file(const char* path);

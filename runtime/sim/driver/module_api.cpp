@@ -17,17 +17,23 @@ std::shared_ptr<LoadedModule> find_module(CUmodule handle) {
 CUresult load(CUmodule* out, const void* image, const JitOptions& options) {
   require(out != nullptr);
   const std::shared_ptr<Context> context = current_context();
-  const std::shared_ptr<LoadedModule> module = load_image(*context, image, options);
-  module->handle = driver().modules.reserve();
-  driver().modules.set(module->handle, module);
-  *out = module->handle;
+  *out = load_image(*context, image, options)->handle;
   return CUDA_SUCCESS;
 }
 
+/// Bytes of dynamic shared memory that a launch may ask for: what was opted in to, or what 48 KiB leave.
+int max_dynamic_shared(const KernelInfo& info, const FunctionSettings& settings, const Device& device) {
+  const int set = settings.max_dynamic_shared_bytes;
+  return set != 0 ? set : std::max(0, device.limits.shared_bytes_per_block - int(info.static_shared_bytes));
+}
+
+Device& device_of(const Function& function) {
+  return driver().device(function.module->module->memory().device());
+}
+
 /// The value of a function attribute.
-std::optional<int> attribute_of(const Function& function, CUfunction_attribute attribute) {
-  const KernelInfo& info = function.info();
-  const FunctionSettings& settings = function.settings;
+std::optional<int> attribute_of(const KernelInfo& info, const FunctionSettings& settings, const Device& device,
+                                CUfunction_attribute attribute) {
   const auto cluster = [&](size_t i) {
     return info.required_cluster[0] != 0 ? int(info.required_cluster[i]) : settings.cluster[i].load();
   };
@@ -45,11 +51,11 @@ std::optional<int> attribute_of(const Function& function, CUfunction_attribute a
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
       return info.target;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      return driver().device(function.module->module->memory().device()).arch.number;
+      return device.arch.number;
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
       return 0;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      return max_dynamic_shared(function);
+      return max_dynamic_shared(info, settings, device);
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
       return settings.shared_carveout;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
@@ -70,18 +76,12 @@ std::optional<int> attribute_of(const Function& function, CUfunction_attribute a
 
 }  // namespace
 
-int max_dynamic_shared(const Function& function) {
-  const int set = function.settings.max_dynamic_shared_bytes;
-  const DeviceLimits& limits = driver().device(function.module->module->memory().device()).limits;
-  return set != 0 ? set : std::max(0, limits.shared_bytes_per_block - int(function.info().static_shared_bytes));
-}
-
-void set_attribute(Function& function, CUfunction_attribute attribute, int value) {
-  const DeviceLimits& limits = driver().device(function.module->module->memory().device()).limits;
-  FunctionSettings& settings = function.settings;
+void set_attribute(const KernelInfo& info, FunctionSettings& settings, const Device& device,
+                   CUfunction_attribute attribute, int value) {
+  const DeviceLimits& limits = device.limits;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      require(value >= 0 && value <= limits.shared_bytes_per_block_optin - int(function.info().static_shared_bytes));
+      require(value >= 0 && value <= limits.shared_bytes_per_block_optin - int(info.static_shared_bytes));
       settings.max_dynamic_shared_bytes = value;
       return;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
@@ -93,7 +93,7 @@ void set_attribute(Function& function, CUfunction_attribute attribute, int value
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
       require(value >= 0 && limits.max_cluster_blocks > 0);
       // What the kernel's text requires cannot be set.
-      require(function.info().required_cluster[0] == 0, CUDA_ERROR_NOT_PERMITTED);
+      require(info.required_cluster[0] == 0, CUDA_ERROR_NOT_PERMITTED);
       settings.cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = value;
       return;
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
@@ -109,11 +109,19 @@ void set_attribute(Function& function, CUfunction_attribute attribute, int value
   }
 }
 
-CUresult get_attribute(const Function& function, CUfunction_attribute attribute, int* value) {
+CUresult get_attribute(const KernelInfo& info, const FunctionSettings& settings, const Device& device,
+                       CUfunction_attribute attribute, int* value) {
   require(value != nullptr);
-  const std::optional<int> found = attribute_of(function, attribute);
+  const std::optional<int> found = attribute_of(info, settings, device, attribute);
   require(found.has_value());
   *value = *found;
+  return CUDA_SUCCESS;
+}
+
+CUresult get_param_info(const KernelInfo& info, size_t index, size_t* offset, size_t* bytes) {
+  require(offset != nullptr && index < info.params.size());
+  *offset = info.params[index].offset;
+  if (bytes != nullptr) *bytes = info.params[index].bytes;
   return CUDA_SUCCESS;
 }
 
@@ -141,8 +149,7 @@ CUresult module_unload(CUmodule handle) {
     // A library's module goes with the library.
     require(it == library->modules.end() || it->second.lock() != module, CUDA_ERROR_NOT_PERMITTED);
   }
-  driver().modules.remove(handle);
-  driver().functions.remove_if([&](const Function& function) { return function.module == module; });
+  forget_module(module);
   return CUDA_SUCCESS;
 }
 
@@ -187,11 +194,13 @@ CUresult module_get_global(CUdeviceptr* address, size_t* bytes, CUmodule handle,
 }
 
 CUresult function_get_attribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
-  return get_attribute(*find_function(handle), attribute, value);
+  const std::shared_ptr<Function> function = find_function(handle);
+  return get_attribute(function->info(), function->settings, device_of(*function), attribute, value);
 }
 
 CUresult function_set_attribute(CUfunction handle, CUfunction_attribute attribute, int value) {
-  set_attribute(*find_function(handle), attribute, value);
+  const std::shared_ptr<Function> function = find_function(handle);
+  set_attribute(function->info(), function->settings, device_of(*function), attribute, value);
   return CUDA_SUCCESS;
 }
 
@@ -214,13 +223,7 @@ CUresult function_get_name(const char** name, CUfunction handle) {
 }
 
 CUresult function_get_param_info(CUfunction handle, size_t index, size_t* offset, size_t* bytes) {
-  require(offset != nullptr);
-  const std::shared_ptr<Function> function = find_function(handle);
-  const std::vector<KernelParam>& params = function->info().params;
-  require(index < params.size());
-  *offset = params[index].offset;
-  if (bytes != nullptr) *bytes = params[index].bytes;
-  return CUDA_SUCCESS;
+  return get_param_info(find_function(handle)->info(), index, offset, bytes);
 }
 
 CUresult function_is_loaded(unsigned* state, CUfunction handle) {

@@ -9,41 +9,6 @@
 namespace corrloom::sim::driver {
 namespace {
 
-/// The code for how a launch ended.
-CUresult code_of(LaunchError error) {
-  switch (error) {
-    case LaunchError::None:
-      return CUDA_SUCCESS;
-    case LaunchError::InvalidLaunch:
-      return CUDA_ERROR_INVALID_VALUE;
-    case LaunchError::OutOfResources:
-      return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    case LaunchError::InvalidCluster:
-      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    case LaunchError::CooperativeTooLarge:
-      return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-    case LaunchError::IllegalAddress:
-      return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case LaunchError::MisalignedAddress:
-      return CUDA_ERROR_MISALIGNED_ADDRESS;
-    case LaunchError::InvalidAddressSpace:
-      return CUDA_ERROR_INVALID_ADDRESS_SPACE;
-    case LaunchError::InvalidPc:
-      return CUDA_ERROR_INVALID_PC;
-    case LaunchError::IllegalInstruction:
-      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-    case LaunchError::Assert:
-      return CUDA_ERROR_ASSERT;
-    case LaunchError::Timeout:
-      return CUDA_ERROR_LAUNCH_TIMEOUT;
-    case LaunchError::Trap:
-    case LaunchError::StackOverflow:
-    case LaunchError::Finding:
-      return CUDA_ERROR_LAUNCH_FAILED;
-  }
-  return CUDA_ERROR_UNKNOWN;
-}
-
 LaunchOptions options_of(Context& context) {
   Driver& all = driver();
   LaunchOptions options;
@@ -208,6 +173,40 @@ void for_each_step(const Operation& operation, Visit visit) {
 }
 
 }  // namespace
+
+CUresult code_of(LaunchError error) {
+  switch (error) {
+    case LaunchError::None:
+      return CUDA_SUCCESS;
+    case LaunchError::InvalidLaunch:
+      return CUDA_ERROR_INVALID_VALUE;
+    case LaunchError::OutOfResources:
+      return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    case LaunchError::InvalidCluster:
+      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    case LaunchError::CooperativeTooLarge:
+      return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    case LaunchError::IllegalAddress:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case LaunchError::MisalignedAddress:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case LaunchError::InvalidAddressSpace:
+      return CUDA_ERROR_INVALID_ADDRESS_SPACE;
+    case LaunchError::InvalidPc:
+      return CUDA_ERROR_INVALID_PC;
+    case LaunchError::IllegalInstruction:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case LaunchError::Assert:
+      return CUDA_ERROR_ASSERT;
+    case LaunchError::Timeout:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case LaunchError::Trap:
+    case LaunchError::StackOverflow:
+    case LaunchError::Finding:
+      return CUDA_ERROR_LAUNCH_FAILED;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
 
 void run(const Operation& operation, Context& context, Marks marks) {
   run_step(operation, context, marks);

@@ -65,10 +65,12 @@ struct HostCall {
 
 struct EventRecord {
   std::shared_ptr<Event> event;
+  CUevent handle = nullptr;  ///< for those who ask a graph node
 };
 /// In a stream: wait for the event's recording at the time of the call. In a graph: at the time of the launch.
 struct EventWait {
   std::shared_ptr<Event> event;
+  CUevent handle = nullptr;
 };
 /// The end of a stream-ordered allocation.
 struct PoolFree {
@@ -97,6 +99,9 @@ std::vector<std::shared_ptr<Mark>> start_recordings(const Operation& operation);
 
 /// What a stream must wait for before the operation: the present recordings of the events it waits for.
 std::vector<std::shared_ptr<Mark>> awaited(const Operation& operation);
+
+/// The code for how a launch ended.
+CUresult code_of(LaunchError error);
 
 /// Checks the sizes of a launch before it is queued: the code of the first rule it breaks, and a sentence about it.
 CUresult check(const KernelLaunch& kernel, Context& context, std::string& message);

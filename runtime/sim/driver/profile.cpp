@@ -32,6 +32,11 @@ std::optional<LaunchRecord> Profile::record(uint64_t back) const {
   return records_[records_.size() - 1 - back];
 }
 
+std::vector<LaunchRecord> Profile::records() const {
+  const std::lock_guard lock(mutex_);
+  return {records_.begin(), records_.end()};
+}
+
 std::pair<uint64_t, Counters> Profile::total(const std::string& kernel) const {
   const std::lock_guard lock(mutex_);
   std::pair<uint64_t, Counters> sum;

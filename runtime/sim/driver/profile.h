@@ -33,6 +33,9 @@ class Profile {
   std::optional<LaunchRecord> record(uint64_t back) const;
   /// Launches and summed counters of the kernel, or of all when the name is empty.
   std::pair<uint64_t, Counters> total(const std::string& kernel) const;
+  /// All records kept, oldest first.
+  std::vector<LaunchRecord> records() const;
+  /// The names of all kernels that were launched.
   std::vector<std::string> kernels() const;
   /// The findings kept so far (the first 1024), oldest first.
   std::vector<Finding> findings() const;

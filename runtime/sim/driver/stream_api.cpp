@@ -104,7 +104,7 @@ CUresult stream_wait_event(CUstream handle, CUevent event_handle, unsigned flags
   }
   // In a capture, an event recorded outside is a dependency on work that the graph does not contain.
   require(external || stream->capture() == nullptr || event->last() == nullptr, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
-  submit(*stream, EventWait{event});
+  submit(*stream, EventWait{event, event_handle});
   return CUDA_SUCCESS;
 }
 
@@ -194,7 +194,7 @@ CUresult event_record_with_flags(CUevent handle, CUstream stream_handle, unsigne
     return CUDA_SUCCESS;
   }
   require(flags == 0 || capture != nullptr);
-  submit(*stream, EventRecord{event});
+  submit(*stream, EventRecord{event, handle});
   return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,150 @@
+#include "runtime/sim/driver/corrloom_sim.h"
+#include "tests/unit/sim_driver/client.h"
+
+/// Planted faults as a client meets them: each kernel that must trigger a finding has a twin that must not.
+namespace corrloom::sim::driver {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A fault and what it must lead to. The bodies stand behind `kPrologue`.
+struct Planted {
+  const char* name;
+  const char* kind;  ///< as reports call it
+  CUresult error;
+  unsigned blocks, threads;
+  const char* faulty;
+  const char* twin;
+};
+
+constexpr const char* kPrologue =
+    ".reg .b64 %in, %out, %o, %i, %l; .reg .b32 %t, %x, %y, %z, %s, %a; .reg .pred %p, %q;\n"
+    ".shared .align 16 .b8 buf[512]; .local .align 8 .b8 loc[16];\n"
+    "mov.u32 %t, %tid.x; ld.param.u64 %out, [out]; ld.param.u64 %in, [in];\n"
+    "mad.wide.u32 %o, %t, 4, %out; mad.wide.u32 %i, %t, 4, %in;\n"
+    "mov.u32 %s, buf; shl.b32 %a, %t, 2; add.u32 %a, %a, %s;\n";
+
+constexpr Planted kPlanted[] = {
+    {"GlobalBounds", "out of bounds", CUDA_ERROR_ILLEGAL_ADDRESS, 1, 32, "ld.global.u32 %x, [%i+4];",
+     "ld.global.u32 %x, [%i];"},
+    {"NullPointer", "out of bounds", CUDA_ERROR_ILLEGAL_ADDRESS, 1, 1, "mov.u64 %i, 0; ld.global.u32 %x, [%i];",
+     "ld.global.u32 %x, [%i];"},
+    {"Misalignment", "misaligned address", CUDA_ERROR_MISALIGNED_ADDRESS, 1, 32, "ld.global.u32 %x, [%in+2];",
+     "ld.global.u32 %x, [%in+4];"},
+    {"SharedBounds", "shared memory out of bounds", CUDA_ERROR_ILLEGAL_ADDRESS, 1, 32, "st.shared.u32 [%a+388], %t;",
+     "st.shared.u32 [%a+384], %t;"},
+    {"LocalBounds", "local memory out of bounds", CUDA_ERROR_ILLEGAL_ADDRESS, 1, 32,
+     "mov.u64 %l, loc; st.local.u32 [%l+16], %t;", "mov.u64 %l, loc; st.local.u32 [%l+12], %t;"},
+    {"SharedRace", "race", CUDA_ERROR_LAUNCH_FAILED, 1, 64,
+     "st.shared.u32 [%a], %t; bar.sync 0; xor.b32 %z, %t, 32; shl.b32 %z, %z, 2; add.u32 %z, %z, %s; "
+     "ld.shared.u32 %x, [%z]; st.shared.u32 [%a], %x;",
+     "st.shared.u32 [%a], %t; bar.sync 0; xor.b32 %z, %t, 32; shl.b32 %z, %z, 2; add.u32 %z, %z, %s; "
+     "ld.shared.u32 %x, [%z]; bar.sync 0; st.shared.u32 [%a], %x;"},
+    {"GlobalRaceBetweenBlocks", "race", CUDA_ERROR_LAUNCH_FAILED, 4, 32,
+     "mov.u32 %x, %ctaid.x; st.global.u32 [%o], %x;",
+     "mov.u32 %x, %ctaid.x; mad.lo.u32 %y, %x, 32, %t; mad.wide.u32 %o, %y, 4, %out; st.global.u32 [%o], %x;"},
+    {"UninitialisedGlobal", "uninitialised read", CUDA_ERROR_LAUNCH_FAILED, 1, 32, "ld.global.u32 %x, [%o];",
+     "st.global.u32 [%o], %t; ld.global.u32 %x, [%o];"},
+    {"UninitialisedShared", "uninitialised read", CUDA_ERROR_LAUNCH_FAILED, 1, 32, "ld.shared.u32 %x, [%a];",
+     "st.shared.u32 [%a], %t; ld.shared.u32 %x, [%a];"},
+    {"DivergentBarrier", "divergent barrier", CUDA_ERROR_LAUNCH_FAILED, 1, 64,
+     "setp.lt.u32 %p, %t, 16; @%p bra A; bar.sync 0; bra E; A: bar.sync 0; E:",
+     "setp.lt.u32 %p, %t, 16; @%p bra A; mov.u32 %x, 1; A: bar.sync 0;"},
+    {"BarrierMisuse", "barrier misuse", CUDA_ERROR_ILLEGAL_INSTRUCTION, 1, 32, "mov.u32 %x, 33; bar.sync 0, %x;",
+     "mov.u32 %x, 32; bar.sync 0, %x;"},
+    {"ShuffleMask", "invalid membermask", CUDA_ERROR_LAUNCH_FAILED, 1, 32, "shfl.sync.idx.b32 %x, %t, 0, 31, 0xffff;",
+     "setp.ge.u32 %p, %t, 16; @%p bra E; shfl.sync.idx.b32 %x, %t, 0, 31, 0xffff; E:"},
+    {"ShuffleFromInactiveLane", "shuffle from an inactive lane", CUDA_ERROR_LAUNCH_FAILED, 1, 32,
+     "setp.ge.u32 %p, %t, 16; @%p bra E; shfl.sync.idx.b32 %x, %t, 20, 31, 0xffff; E:",
+     "setp.ge.u32 %p, %t, 16; @%p bra E; shfl.sync.idx.b32 %x, %t, 10, 31, 0xffff; E:"},
+    {"Deadlock", "deadlock", CUDA_ERROR_LAUNCH_TIMEOUT, 1, 64,
+     "setp.lt.u32 %p, %t, 32; @%p bra A; bar.sync 1; bra E; A: bar.sync 0; E:",
+     "setp.lt.u32 %p, %t, 32; @%p bra A; bar.sync 0; bra E; A: bar.sync 0; E:"},
+    {"Trap", "trap", CUDA_ERROR_LAUNCH_FAILED, 1, 32, "setp.eq.u32 %p, %t, 9; @%p trap;",
+     "setp.eq.u32 %p, %t, 99; @%p trap;"},
+};
+
+class PlantedFault : public DriverTest, public ::testing::WithParamInterface<Planted> {
+ protected:
+  void TearDown() override {
+    clear(0);
+    DriverTest::TearDown();
+  }
+  template <class F>
+  static F symbol(const char* name) {
+    return reinterpret_cast<F>(::dlsym(library(), name));
+  }
+  decltype(&corrloom_sim_clear) clear = symbol<decltype(&corrloom_sim_clear)>("corrloom_sim_clear");
+  decltype(&corrloom_sim_finding_count) count =
+      symbol<decltype(&corrloom_sim_finding_count)>("corrloom_sim_finding_count");
+  decltype(&corrloom_sim_get_finding) get = symbol<decltype(&corrloom_sim_get_finding)>("corrloom_sim_get_finding");
+
+  /// Runs a body and returns how the context ends up; the report goes to `report`.
+  CUresult run(const char* body) {
+    const Planted& planted = GetParam();
+    const unsigned words = planted.blocks * planted.threads;
+    const CUdeviceptr in = upload(std::vector<uint32_t>(words, 1)), out = allocate(words * 4);
+    const CUfunction function = load(kernel_text(std::string(kPrologue) + body));
+    testing::internal::CaptureStderr();
+    EXPECT_CU(CUDA_SUCCESS, launch(function, planted.blocks, planted.threads, out, in, 0));
+    const CUresult result = cu().cuCtxSynchronize();
+    report = testing::internal::GetCapturedStderr();
+    return result;
+  }
+  std::string report;
+};
+
+TEST_P(PlantedFault, IsFound) {
+  const Planted& planted = GetParam();
+  EXPECT_CU(planted.error, run(planted.faulty));
+  EXPECT_THAT(report, HasSubstr(planted.kind));
+  EXPECT_THAT(report, HasSubstr("in kernel k at PTX line "));
+  EXPECT_THAT(report, HasSubstr("thread ("));
+  ASSERT_GE(count(0), 1u);
+  bool found = false;
+  for (uint64_t i = 0; i < count(0); ++i) {
+    corrloom_sim_finding finding;
+    ASSERT_EQ(get(0, i, &finding), 1);
+    found |= std::string(finding.kind) == planted.kind && finding.ptx_line >= 11;
+  }
+  EXPECT_TRUE(found) << report;
+}
+
+TEST_P(PlantedFault, TheTwinIsClean) {
+  EXPECT_CU(CUDA_SUCCESS, run(GetParam().twin));
+  EXPECT_EQ(report, "");
+  EXPECT_EQ(count(0), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Driver, PlantedFault, ::testing::ValuesIn(kPlanted),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+using Sanitizer = DriverTest;
+
+TEST_F(Sanitizer, UseAfterFreeAndAPendingFree) {
+  const CUdeviceptr in = upload<uint32_t>({1}), out = allocate(4);
+  const CUfunction add = load(add_kernel());
+  ASSERT_OK(launch(add, 1, 1, out, in, 0));
+  ASSERT_OK(cu().cuMemFree_v2(in));
+  testing::internal::CaptureStderr();
+  ASSERT_OK(launch(add, 1, 1, out, in, 0));
+  EXPECT_CU(CUDA_ERROR_ILLEGAL_ADDRESS, cu().cuCtxSynchronize());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("use after free"));
+}
+
+TEST_F(Sanitizer, CopiesCarryWhatIsInitialised) {
+  // b gets its first half from a, which is set; the second half stays unset.
+  const CUdeviceptr a = upload<uint32_t>({1, 2}), b = allocate(16), c = allocate(16);
+  const CUfunction add = load(add_kernel());
+  ASSERT_OK(cu().cuMemcpyDtoD_v2(b, a, 8));
+  ASSERT_OK(launch(add, 1, 2, c, b, 0));
+  EXPECT_CU(CUDA_SUCCESS, cu().cuCtxSynchronize());
+  ASSERT_OK(cu().cuMemcpyDtoD_v2(c, b, 16));
+  testing::internal::CaptureStderr();
+  ASSERT_OK(launch(add, 1, 4, b, c, 0));
+  EXPECT_CU(CUDA_ERROR_LAUNCH_FAILED, cu().cuCtxSynchronize());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("uninitialised read"));
+}
+
+}  // namespace
+}  // namespace corrloom::sim::driver
