@@ -1,3 +1,4 @@
+#include "runtime/sim/driver/capture.h"
 #include "runtime/sim/driver/export.h"
 #include "runtime/sim/driver/state.h"
 
@@ -191,11 +192,13 @@ CUresult context_get_id(CUcontext handle, unsigned long long* id) {
 }
 
 CUresult context_synchronize() {
-  return current_context_even_lost()->synchronise();
+  return context_synchronize_v2(nullptr);
 }
 
 CUresult context_synchronize_v2(CUcontext handle) {
-  return context_or_current(handle)->synchronise();
+  const std::shared_ptr<Context> context = context_or_current(handle);
+  forbid_while_capturing(*context);
+  return context->synchronise();
 }
 
 CUresult context_set_limit(CUlimit limit, size_t value) {

@@ -16,14 +16,22 @@ std::shared_ptr<MemoryPool> find_pool(CUmemoryPool handle) {
   return pool;
 }
 
+/// Books bytes that are about to be allocated from the pool.
+void take_share(MemoryPool& pool, uint64_t bytes) {
+  const std::lock_guard lock(pool.mutex);
+  require(bytes <= driver().device(pool.device).memory.total_bytes(), CUDA_ERROR_OUT_OF_MEMORY);
+  require(pool.max_bytes == 0 || pool.used_bytes + bytes <= pool.max_bytes, CUDA_ERROR_OUT_OF_MEMORY);
+  pool.used_bytes += bytes;
+  pool.used_high = std::max(pool.used_high, pool.used_bytes);
+}
+
 CUresult allocate(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream stream_handle) {
   require(out != nullptr && bytes != 0);
   const std::shared_ptr<Stream> stream = find_stream(stream_handle);
   forbid_captured(*stream);
   const std::shared_ptr<MemoryPool> pool = find_pool(handle);
   Device& device = driver().device(pool->device);
-  const std::lock_guard lock(pool->mutex);
-  require(pool->max_bytes == 0 || pool->used_bytes + bytes <= pool->max_bytes, CUDA_ERROR_OUT_OF_MEMORY);
+  take_share(*pool, bytes);
   // The address is known at once; what the stream frees before this point in it is not waited for.
   DeviceAddress address = device.memory.allocate(bytes);
   if (address == 0) {
@@ -31,7 +39,11 @@ CUresult allocate(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream 
     stream->context().enqueue(*stream, Nothing{})->wait();
     address = device.memory.allocate(bytes);
   }
-  require(address != 0, CUDA_ERROR_OUT_OF_MEMORY);
+  if (address == 0) {
+    const std::lock_guard lock(pool->mutex);
+    pool->used_bytes -= bytes;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   Block block;
   block.address = address;
   block.bytes = bytes;
@@ -39,8 +51,6 @@ CUresult allocate(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream 
   block.context = stream->context().handle;
   block.pool = handle;
   driver().blocks.insert(block);
-  pool->used_bytes += bytes;
-  pool->used_high = std::max(pool->used_high, pool->used_bytes);
   *out = address;
   return CUDA_SUCCESS;
 }

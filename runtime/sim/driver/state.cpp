@@ -5,8 +5,10 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "runtime/sim/driver/graph.h"
+#include "runtime/sim/driver/report.h"
 
 namespace corrloom::sim::driver {
 namespace {
@@ -73,6 +75,16 @@ void report_leaks(Driver& driver) {
   }
 }
 
+/// Writes what all devices counted and found.
+void write_report(Driver& driver, const char* path) {
+  std::ofstream file(path);
+  file << "[";
+  for (const std::unique_ptr<Device>& device : driver.devices)
+    file << (device->ordinal == 0 ? "" : ",\n") << json_of(*device);
+  file << "]\n";
+  if (!file.flush().good()) std::fprintf(stderr, "simulated device: cannot write the report to %s\n", path);
+}
+
 /// Ends running kernels and waits until the stream threads hold still, so that nothing runs while the process takes
 /// itself apart. A client's host function that does not return is left alone after two seconds.
 void end_of_process() {
@@ -83,6 +95,8 @@ void end_of_process() {
   while (driver->busy_workers > 0 && !this_thread().in_callback && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   if (driver->settings.leaks) report_leaks(*driver);
+  if (const char* path = std::getenv("CORRLOOM_SIM_REPORT"); path != nullptr && *path != '\0')
+    write_report(*driver, path);
   std::fflush(stdout);
 }
 

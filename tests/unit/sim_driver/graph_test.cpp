@@ -281,7 +281,7 @@ TEST_F(Graphs, EventNodesAndLaunchesInCaptures) {
   ASSERT_OK(cu().cuGraphGetNodes(outer, &node, &one));
   ASSERT_OK(cu().cuGraphNodeGetType(node, &type));
   EXPECT_EQ(type, CU_GRAPH_NODE_TYPE_GRAPH);
-  ASSERT_OK(cu().cuMemsetD32_v2(out, 0, 2));
+  ASSERT_OK(cu().cuMemsetD32Async(out, 0, 2, s));
   ASSERT_OK(cu().cuGraphLaunch(instantiate(outer), s));
   ASSERT_OK(cu().cuStreamSynchronize(s));
   EXPECT_THAT(download<uint32_t>(out, 2), ElementsAre(2, 3));

@@ -171,7 +171,7 @@ TEST_F(Process, ManyThreadsAtOnce) {
         MUST(CUDA_SUCCESS, cu().cuModuleGetFunction(&add, module, "k"));
         std::vector<std::thread> threads;
         for (unsigned t = 0; t < 4; ++t) {
-          threads.emplace_back([&, t] {
+          threads.emplace_back([&, t]() mutable {
             MUST(CUDA_SUCCESS, cu().cuCtxSetCurrent(context));
             CUstream stream = nullptr;
             CUdeviceptr data = 0;
