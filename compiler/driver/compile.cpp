@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/emit.h"
 #include "compiler/driver/size_expr.h"
+#include "compiler/passes/apply_staging.h"
 #include "compiler/passes/choose_schedule.h"
 #include "compiler/passes/lower_to_loops.h"
 #include "compiler/passes/readers.h"
@@ -75,6 +76,7 @@ class ProgramBuilder {
       if (output.storage_of)
         program_.buffers[static_cast<std::size_t>(number)].storage_of = buffer_of(output.storage_of);
     }
+    for (const passes::LoweredKernel& kernel : kernels_) inside_.insert(kernel.inside.begin(), kernel.inside.end());
     for (std::size_t k = 0; k < graph_.ops.size(); ++k) add_workspace(TensorId{static_cast<std::int32_t>(k)});
     for (const passes::LoweredKernel& kernel : kernels_) add_kernel(kernel);
     add_check_sites();
@@ -127,8 +129,9 @@ class ProgramBuilder {
     return number;
   }
 
-  /// Constants, and computes that are no result.
+  /// Constants, and computes that are no result and that no kernel keeps to itself.
   void add_workspace(TensorId id) {
+    if (inside_.contains(id)) return;
     const tensor::Op& op = graph_.op(id);
     const auto* literal = std::get_if<tensor::Literal>(&op.kind);
     const bool compute = std::holds_alternative<tensor::Compute>(op.kind);
@@ -161,6 +164,7 @@ class ProgramBuilder {
     }
     if (loop::has_checks(lowered.function)) kernel.arguments.push_back({kernel::Argument::Kind::ErrorSlot, 0, {}});
     kernel.flops = operations_of(graph_.op(lowered.compute));
+    for (TensorId inside : lowered.inside) kernel.flops += operations_of(graph_.op(inside));
     program_.kernels.push_back(std::move(kernel));
   }
 
@@ -209,6 +213,7 @@ class ProgramBuilder {
   const std::vector<passes::LoweredKernel>& kernels_;
   std::vector<int> buffer_of_;  ///< of each root value
   std::set<int> used_;
+  std::set<TensorId> inside_;  ///< computed in other computes' kernels
   CompiledProgram program_;
 };
 
@@ -307,9 +312,12 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
       timed(out, "choose_schedule", [&] { return scheduled(graph, options, ctx); });
   if (failed() || !schedule) return std::nullopt;
   out.schedule_text = schedule::print(*schedule);
+  const passes::Scheduled staged =
+      timed(out, "apply_staging", [&] { return passes::apply_staging(std::move(graph), *schedule, ctx); });
+  passes::require_verified(staged.graph, "apply_staging");
 
   const std::vector<passes::LoweredKernel> kernels =
-      timed(out, "lower_to_loops", [&] { return passes::lower_to_loops(graph, *schedule, ctx); });
+      timed(out, "lower_to_loops", [&] { return passes::lower_to_loops(staged.graph, staged.schedule, ctx); });
   std::vector<loop::Function> functions;
   for (const passes::LoweredKernel& kernel : kernels) {
     passes::require_verified(kernel.function, "lower_to_loops");
@@ -317,7 +325,7 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
     out.loop_text += loop::print(functions.back());
   }
 
-  std::optional<CompiledProgram> program = ProgramBuilder(graph, kernels, options.target).run(diagnostics);
+  std::optional<CompiledProgram> program = ProgramBuilder(staged.graph, kernels, options.target).run(diagnostics);
   if (!program) return std::nullopt;
   out.cache_key = key_of(out, options.target, *program);
   const bool wants_texts = options.keep_llvm || options.keep_assembly;

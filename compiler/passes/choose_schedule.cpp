@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/passes/host_fusion.h"
+#include "compiler/passes/host_schedule.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/running_reduction.h"
 #include "compiler/passes/strides.h"
@@ -21,16 +23,6 @@ using schedule::Loop;
 using tensor::Axis;
 using tensor::Compute;
 
-/// Elements of the vector axis in a piece that one block works through: a few pages, so that blocks are worth a task
-/// each.
-constexpr std::int64_t kPieceElements = 16384;
-/// Operations that one block should have at least, so that handing it out costs little.
-constexpr std::int64_t kBlockOperations = 1 << 15;
-/// Most vectors in a row of the register tile: with 64-byte vectors, 256 contiguous bytes.
-constexpr std::int64_t kMaxVectors = 4;
-/// Most rows of the register tile: their broadcast operand is read in place, where rows a multiple of 4 KiB apart share
-/// the ways (8) of one set of the L1 cache.
-constexpr std::int64_t kMaxRows = 6;
 /// Most copies of the body that unrolling a reduction may make.
 constexpr std::int64_t kMaxUnrolled = 72;
 /// Elements that a GPU thread computes at most, and threads of a block.
@@ -70,26 +62,23 @@ std::vector<Access> accesses_of(const tensor::Graph& graph, const tensor::Op& op
   return out;
 }
 
-/// Chooses the loops of one compute.
+/// Chooses the loops of one compute on a GPU.
 class Chooser {
  public:
-  Chooser(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target)
+  Chooser(const tensor::Graph& graph, const tensor::Op& op)
       : op_(op),
         compute_(std::get<Compute>(op.kind)),
-        target_(target),
         accesses_(accesses_of(graph, op)),
         running_(running_axis(graph, compute_)) {}
 
   schedule::Stage run() {
     schedule::Stage stage;
     stage.compute = op_.name;
-    stage.loops = target_.kind == kernel::TargetKind::Host ? host() : gpu();
+    stage.loops = gpu();
     return stage;
   }
 
  private:
-  bool by_lanes() const { return compute_.reduction && compute_.reduction->order.kind == tensor::Order::Kind::Lanes; }
-
   std::int64_t reduction_size() const {
     std::int64_t size = 1;
     if (!compute_.reduction) return size;
@@ -100,51 +89,13 @@ class Chooser {
     return size;
   }
 
-  /// Lanes of a vector of the widest dtype that the compute works in.
-  std::int64_t lanes() const {
-    int widest = byte_size(op_.dtype);
-    if (compute_.reduction) {
-      for (const tensor::Accumulator& accumulator : compute_.reduction->accumulators)
-        widest = std::max(widest, byte_size(accumulator.dtype));
-    }
-    return std::max(1, target_.vector_bytes / std::max(widest, 4));
-  }
-
-  /// How well vectors along an axis fit memory: contiguous or uniform accesses are good, anything else is a gather.
-  double vector_cost(const Axis& axis, bool innermost) const {
-    const std::int64_t extent = extent_of(axis), width = lanes();
-    const double waste = static_cast<double>((extent + width - 1) / width * width) / static_cast<double>(extent);
-    double cost = innermost ? 0.0 : 4.0;  // the store
-    for (const Access& access : accesses_) {
-      const bool uniform = !access.depends_on(axis.id);
-      const bool contiguous =
-          access.offset && access.offset->is_affine() && access.offset->coefficient_of(axis.id) == 1;
-      cost += uniform || contiguous ? 1.0 : 4.0;
-    }
-    return cost * waste;
-  }
-
-  /// True for an axis that needs no block, thread or vector: of one element, or walked by a running reduction.
+  /// True for an axis that needs no block or thread: of one element, or walked by a running reduction.
   bool is_not_shared(const Axis& axis) const { return extent_of(axis) == 1 || axis.id == running_; }
 
   /// True when the range of some reduction axis depends on the output axis: its lanes would run for different times.
   bool bounds_reduction(const Axis& axis) const {
     return compute_.reduction && std::any_of(compute_.reduction->axes.begin(), compute_.reduction->axes.end(),
                                              [&](const Axis& reduced) { return mentions(reduced.extent, axis.id); });
-  }
-
-  const Axis* vector_axis() const {
-    const Axis* best = nullptr;
-    double best_cost = 0;
-    for (const Axis& axis : compute_.axes) {
-      if (extent_of(axis) <= 1 || bounds_reduction(axis)) continue;
-      const double cost = vector_cost(axis, &axis == &compute_.axes.back());
-      if (best == nullptr || cost <= best_cost) {
-        best = &axis;
-        best_cost = cost;
-      }
-    }
-    return best;
   }
 
   /// The output axis along which some operand that depends on `other` is the same, so that a tile reuses its loads.
@@ -185,70 +136,17 @@ class Chooser {
         std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return scalar::as_i64(axis.extent).has_value(); });
     const bool unroll = constant && reduction_size() * points <= kMaxUnrolled;
     for (std::size_t k = 0; k < axes.size(); ++k) {
-      const bool vector = by_lanes() && k + 1 == axes.size();
-      loops.push_back({axes[k].name, 1, vector ? Bind::Vector : unroll ? Bind::Unroll : Bind::Serial});
+      loops.push_back({axes[k].name, 1, unroll ? Bind::Unroll : Bind::Serial});
     }
   }
 
-  std::vector<Loop> host() const;
-  std::vector<Loop> host_by_elements() const;
   std::vector<Loop> gpu() const;
 
   const tensor::Op& op_;
   const Compute& compute_;
-  const kernel::Target& target_;
   std::vector<Access> accesses_;
   AxisId running_;  ///< that of a running reduction, or none
 };
-
-/// One output element at a time: vectors lie along the reduction, or there is nothing to make vectors of.
-std::vector<Loop> Chooser::host_by_elements() const {
-  std::vector<Loop> loops;
-  std::int64_t operations = reduction_size();
-  std::vector<Loop> serial;
-  // Inner axes stay within a block until it has enough to do.
-  for (auto axis = compute_.axes.rbegin(); axis != compute_.axes.rend(); ++axis) {
-    if (is_not_shared(*axis)) continue;
-    const std::int64_t wanted = std::max<std::int64_t>(1, kBlockOperations / std::max<std::int64_t>(operations, 1));
-    const std::int64_t piece = std::min(std::max<std::int64_t>(extent_of(*axis), 1), wanted);
-    loops.insert(loops.begin(), {axis->name, piece, Bind::Block});
-    if (piece > 1) serial.insert(serial.begin(), {axis->name, 1, Bind::Serial});
-    if (__builtin_mul_overflow(operations, piece, &operations)) operations = kBlockOperations;
-  }
-  loops.insert(loops.end(), serial.begin(), serial.end());
-  add_reduction(loops, 1);
-  return loops;
-}
-
-std::vector<Loop> Chooser::host() const {
-  const Axis* vector = by_lanes() ? nullptr : vector_axis();
-  if (vector == nullptr) return host_by_elements();
-  const std::int64_t width = lanes(), extent = extent_of(*vector);
-  const Axis* row = row_axis(*vector);
-  const std::int64_t fitting = std::max<std::int64_t>(1, std::min(kMaxVectors, (extent + width - 1) / width));
-  // Powers of two only: a piece of the axis is a whole number of tiles.
-  const std::int64_t vectors = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(fitting)));
-  const std::int64_t most_rows = std::max<std::int64_t>(1, (target_.vector_registers - 1 - vectors) / vectors - 1);
-  const std::int64_t rows = row == nullptr ? 1 : rows_for(extent_of(*row), std::min(kMaxRows, most_rows));
-  const std::int64_t tile = width * vectors;
-
-  std::vector<Loop> loops;
-  const std::int64_t piece = std::max(
-      tile,
-      std::max<std::int64_t>(kPieceElements, kBlockOperations / std::max<std::int64_t>(1, reduction_size() * rows)) /
-          tile * tile);
-  for (const Axis& axis : compute_.axes) {
-    if (&axis == vector || is_not_shared(axis)) continue;
-    loops.push_back({axis.name, &axis == row ? rows : 1, Bind::Block});
-  }
-  loops.push_back({vector->name, piece, Bind::Block});
-  if (piece != tile) loops.push_back({vector->name, tile, Bind::Serial});
-  add_reduction(loops, rows * vectors);
-  if (row != nullptr && rows > 1) loops.push_back({row->name, 1, Bind::Unroll});
-  if (vectors > 1) loops.push_back({vector->name, width, Bind::Unroll});
-  loops.push_back({vector->name, 1, Bind::Vector});
-  return loops;
-}
 
 std::vector<Loop> Chooser::gpu() const {
   // Threads of a block from the last axis outwards, as many along each as it can use.
@@ -286,13 +184,19 @@ std::vector<Loop> Chooser::gpu() const {
 
 }  // namespace
 
+schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, const PassContext& ctx) {
+  if (ctx.target.kind == kernel::TargetKind::Host) return host_stage(graph, op, ctx.target);
+  return Chooser(graph, op).run();
+}
+
 schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx) {
   schedule::Schedule out;
   out.graph = graph.name;
   out.target = ctx.target.name;
   for (const tensor::Op& op : graph.ops) {
-    if (std::holds_alternative<Compute>(op.kind)) out.stages.push_back(Chooser(graph, op, ctx.target).run());
+    if (std::holds_alternative<Compute>(op.kind)) out.stages.push_back(choose_stage(graph, op, ctx));
   }
+  if (ctx.target.kind == kernel::TargetKind::Host) return place_producers(graph, std::move(out), ctx.target);
   return out;
 }
 

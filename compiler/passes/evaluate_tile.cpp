@@ -26,8 +26,10 @@ ValueId TileEvaluator::except(ValueId guard, ValueId condition) {
 }
 
 // A stack of its own instead of recursion: expanded expressions are deep.
-ValueId TileEvaluator::evaluate(const Expr& expr, ValueId guard) {
-  std::vector<Wanted> stack{{expr, guard}};
+ValueId TileEvaluator::evaluate(const Expr& expr, ValueId present) {
+  present_ = present;
+  done_.clear();
+  std::vector<Wanted> stack{{expr, {}}};
   while (!stack.empty()) {
     const Wanted wanted = stack.back();
     if (is_done(wanted)) {
@@ -40,12 +42,13 @@ ValueId TileEvaluator::evaluate(const Expr& expr, ValueId guard) {
       stack.pop_back();
     }
   }
-  return value(expr, guard);
+  return value(expr, {});
 }
 
 /// The first operand that must be evaluated before `wanted` can be.
 std::optional<TileEvaluator::Wanted> TileEvaluator::next_missing(const Wanted& wanted) {
   const auto& [expr, guard] = wanted;
+  if (assumed_.contains(expr.get())) return std::nullopt;
   if (const auto* apply = std::get_if<scalar::Apply>(&expr->kind); apply != nullptr && is_lazy(apply->opcode)) {
     return next_missing_lazy(*apply, guard);
   }
@@ -72,6 +75,7 @@ std::optional<TileEvaluator::Wanted> TileEvaluator::next_missing_lazy(const scal
 ValueId TileEvaluator::combine(const Wanted& wanted) {
   const auto& [expr, guard] = wanted;
   const ValueId under = guard;
+  if (assumed_.contains(expr.get())) return builder_.constant(scalar::Value::boolean(true));
   return match(
       expr->kind, [&](const scalar::Constant& c) { return builder_.constant(c.value); },
       [&](const scalar::AxisRef& ref) { return leaves_.axis(ref.axis); },
@@ -81,16 +85,25 @@ ValueId TileEvaluator::combine(const Wanted& wanted) {
       [&](const scalar::Apply& apply) { return combine_apply(apply, wanted.first->dtype, under); });
 }
 
+ValueId TileEvaluator::present_lanes(ValueId index, ValueId guard) {
+  if (!present_ || builder_.type(index).lanes == 1) return guard;
+  return guard ? both(present_, guard) : present_;
+}
+
 ValueId TileEvaluator::combine_read(const Expr& expr, ValueId guard) {
   const scalar::Read& read = *scalar::as_read(expr);
   CORRLOOM_CHECK(read.pad == scalar::PadMode::None, "padding was not lowered");
+  const std::vector<ValueId>* origin = leaves_.origin(read.source);
   std::vector<ValueId> index;
   ValueId mask = guard;
   for (std::size_t k = 0; k < read.index.size(); ++k) {
-    index.push_back(value(read.index[k], guard));
+    const ValueId subscript = value(read.index[k], guard);
+    mask = present_lanes(subscript, mask);
     const std::optional<Check> check = leaves_.check(expr, k);
     // Every subscript is tested where the read is wanted, whatever the others are.
-    if (check) mask = both(mask, builder_.check(check->site, index.back(), check->extent, guard));
+    if (check)
+      mask = both(mask, builder_.check(check->site, subscript, check->extent, present_lanes(subscript, guard)));
+    index.push_back(origin == nullptr ? subscript : builder_.apply(Opcode::Sub, {subscript, (*origin)[k]}));
   }
   return builder_.load(leaves_.buffer(read.source), std::move(index), mask);
 }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "compiler/passes/function_builder.h"
@@ -26,13 +27,18 @@ class TileEvaluator {
     std::function<loop::ValueId(scalar::AxisId)> axis;
     std::function<loop::ValueId(int index, bool other)> accumulator;
     std::function<loop::BufferId(scalar::TensorId)> buffer;
+    /// The element with which a value's buffer begins, or null: with the first.
+    std::function<const std::vector<loop::ValueId>*(scalar::TensorId)> origin;
     /// The check that a dimension of a read needs, if any. The expression is the read.
     std::function<std::optional<Check>(const scalar::Expr&, std::size_t dimension)> check;
   };
-  TileEvaluator(FunctionBuilder& builder, Leaves leaves) : builder_(builder), leaves_(std::move(leaves)) {}
+  /// `assumed`: conditions that hold at every point of the tile.
+  TileEvaluator(FunctionBuilder& builder, Leaves leaves, const std::set<const scalar::Node*>& assumed)
+      : builder_(builder), leaves_(std::move(leaves)), assumed_(assumed) {}
 
-  /// The value of `expr`; its reads happen only where `guard` holds (a default id: everywhere).
-  loop::ValueId evaluate(const scalar::Expr& expr, loop::ValueId guard = {});
+  /// The value of `expr`. Vector reads touch only the lanes of `present` (a default id: all), of which there is one at
+  /// least, so that a read that is the same in all lanes always happens.
+  loop::ValueId evaluate(const scalar::Expr& expr, loop::ValueId present = {});
 
  private:
   /// A node and the condition under which it is wanted.
@@ -44,12 +50,16 @@ class TileEvaluator {
   loop::ValueId value(const scalar::Expr& expr, loop::ValueId guard) const { return done_.at({expr.get(), guard}); }
   loop::ValueId combine(const Wanted& wanted);
   loop::ValueId combine_read(const scalar::Expr& expr, loop::ValueId guard);
+  /// The lanes in which something with that index happens: those of `guard` that exist.
+  loop::ValueId present_lanes(loop::ValueId index, loop::ValueId guard);
   loop::ValueId combine_apply(const scalar::Apply& apply, DType dtype, loop::ValueId guard);
   loop::ValueId both(loop::ValueId guard, loop::ValueId condition);
   loop::ValueId except(loop::ValueId guard, loop::ValueId condition);
 
   FunctionBuilder& builder_;
   Leaves leaves_;
+  const std::set<const scalar::Node*>& assumed_;
+  loop::ValueId present_;
   std::map<std::pair<const scalar::Node*, loop::ValueId>, loop::ValueId> done_;
 };
 

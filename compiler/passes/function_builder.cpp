@@ -1,6 +1,8 @@
 #include "compiler/passes/function_builder.h"
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
 #include <utility>
 
 #include "ir/base/errors.h"
@@ -17,6 +19,9 @@ using scalar::Opcode;
 using scalar::Value;
 
 namespace {
+
+/// Width of values that may be anything, and of the number of a loop.
+constexpr int kUnbounded = 64, kLoopBits = 40;
 
 /// First numbers of the structural keys, one for each kind of pure instruction.
 enum KeyKind : std::int64_t { kConstant, kSymbol, kApply, kSplat, kRamp, kShuffle, kLoad, kCheck };
@@ -59,6 +64,7 @@ BufferId FunctionBuilder::add_buffer(loop::Buffer buffer) {
 ValueId FunctionBuilder::new_value(Type type, int depth, std::string name) {
   function_.values.push_back({type, std::move(name)});
   depth_.push_back(depth);
+  bits_.push_back(kUnbounded);
   constants_.emplace_back();
   return ValueId{static_cast<std::int32_t>(function_.values.size()) - 1};
 }
@@ -82,6 +88,11 @@ ValueId FunctionBuilder::constant(Value value, int lanes) {
   const ValueId id =
       emit_pure(key_of(kConstant, type, {}, {static_cast<std::int64_t>(value.bits)}), type, loop::Constant{value});
   constants_[static_cast<std::size_t>(id.index)] = value;
+  if (value.dtype == DType::I64) {
+    const std::int64_t number = value.as_i64();
+    const auto magnitude = static_cast<std::uint64_t>(number < 0 ? -(number + 1) : number);
+    bits_[static_cast<std::size_t>(id.index)] = std::bit_width(magnitude);
+  }
   return id;
 }
 
@@ -112,7 +123,9 @@ ValueId FunctionBuilder::splat(ValueId value, int lanes) {
   if (const Value* known = as_constant(value)) return constant(*known, lanes);
   const Type wide{type(value).dtype, lanes};
   const ValueId ids[] = {value};
-  return emit_pure(key_of(kSplat, wide, ids), wide, loop::Splat{value});
+  const ValueId id = emit_pure(key_of(kSplat, wide, ids), wide, loop::Splat{value});
+  splats_.insert_or_assign(id, value);
+  return id;
 }
 
 ValueId FunctionBuilder::ramp(ValueId base, std::int64_t stride, int lanes) {
@@ -143,6 +156,7 @@ ValueId FunctionBuilder::fold_ramp(Opcode opcode, const std::vector<ValueId>& ar
   const auto linear = [&](ValueId id) -> std::optional<Linear> {
     if (const loop::Ramp* ramp = as_ramp(id)) return Linear{ramp->base, ramp->stride};
     if (type(id).lanes == 1) return Linear{id, 0};
+    if (const auto found = splats_.find(id); found != splats_.end()) return Linear{found->second, 0};
     if (const std::optional<std::int64_t> known = as_index(id)) return Linear{index(*known), 0};
     return std::nullopt;
   };
@@ -197,6 +211,95 @@ ValueId FunctionBuilder::fold(Opcode opcode, const std::vector<ValueId>& args, D
   return {};
 }
 
+/// How many bits, beside the sign, the result of index arithmetic has at most.
+int FunctionBuilder::result_bits(Opcode opcode, const std::vector<ValueId>& args) const {
+  if (args.size() != 2) return kUnbounded;
+  const int a = bits_[static_cast<std::size_t>(args[0].index)], b = bits_[static_cast<std::size_t>(args[1].index)];
+  const auto capped = [](int bits) { return std::min(bits, kUnbounded); };
+  switch (opcode) {
+    case Opcode::Add:
+    case Opcode::Sub:
+      return capped(std::max(a, b) + 1);
+    case Opcode::Mul:
+      return capped(a + b);
+    case Opcode::FloorDiv:
+    case Opcode::Mod:
+    case Opcode::Min:
+    case Opcode::Max:
+      return std::max(a, b);
+    default:
+      return kUnbounded;
+  }
+}
+
+/// A number that divides the value in every run; 0 for the constant 0.
+std::int64_t FunctionBuilder::divisor_of(ValueId id, int depth) const {
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;
+  constexpr int kDeepest = 16;
+  if (const std::optional<std::int64_t> known = as_index(id))
+    return *known > -kFar && *known < kFar ? std::abs(*known) : 1;
+  const auto found = applies_.find(id);
+  if (found == applies_.end() || depth == kDeepest) return 1;
+  const std::int64_t a = divisor_of(found->second.args[0], depth + 1), b = divisor_of(found->second.args[1], depth + 1);
+  if (found->second.opcode == Opcode::Add) return std::gcd(a, b);
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) || product > kFar ? std::max(a, b) : product;
+}
+
+/// `id` / `by` where `by` divides it, in operations that do not divide; an invalid id when that does not show.
+ValueId FunctionBuilder::exact_quotient(ValueId id, std::int64_t by) {
+  if (const std::optional<std::int64_t> known = as_index(id)) return *known % by == 0 ? index(*known / by) : ValueId{};
+  const auto found = applies_.find(id);
+  if (found == applies_.end()) return {};
+  const loop::Apply apply = found->second;
+  if (apply.opcode == Opcode::Mul) {
+    const std::optional<std::int64_t> factor = as_index(apply.args[1]);
+    return factor && *factor % by == 0 ? mul(apply.args[0], *factor / by) : ValueId{};
+  }
+  const ValueId a = exact_quotient(apply.args[0], by), b = a ? exact_quotient(apply.args[1], by) : ValueId{};
+  return b ? add(a, b) : ValueId{};
+}
+
+/// `id` as multiple + rest where `by` divides the multiple, as far as that shows.
+std::pair<ValueId, ValueId> FunctionBuilder::split_multiple(ValueId id, std::int64_t by) {
+  if (divisor_of(id, 0) % by == 0) return {id, index(0)};
+  const auto found = applies_.find(id);
+  if (found == applies_.end() || found->second.opcode != Opcode::Add) return {index(0), id};
+  const loop::Apply sum = found->second;
+  for (int k : {0, 1}) {
+    const ValueId part = sum.args[static_cast<std::size_t>(k)], other = sum.args[static_cast<std::size_t>(1 - k)];
+    if (divisor_of(part, 0) % by == 0) return {part, other};
+  }
+  return {index(0), id};
+}
+
+/// Floor division and modulo of sums of which one part is a multiple of the (positive) divisor, ramps included; an
+/// invalid id when nothing folds.
+ValueId FunctionBuilder::fold_division(Opcode opcode, const std::vector<ValueId>& args, int lanes) {
+  if (opcode != Opcode::FloorDiv && opcode != Opcode::Mod) return {};
+  const std::optional<std::int64_t> divisor = as_index(args[1]);
+  if (!divisor || *divisor < 2) return {};
+  // What may have wrapped keeps its division.
+  const auto wraps = [&](ValueId id) { return bits_[static_cast<std::size_t>(id.index)] >= kUnbounded - 1; };
+  if (wraps(lanes > 1 && as_ramp(args[0]) != nullptr ? as_ramp(args[0])->base : args[0])) return {};
+  const loop::Ramp* ramp_of = as_ramp(args[0]);
+  if (lanes > 1 && (ramp_of == nullptr || ramp_of->stride < 0)) return {};
+  const loop::Ramp lane = lanes > 1 ? *ramp_of : loop::Ramp{args[0], 0};
+  const auto [multiple, rest] = split_multiple(lane.base, *divisor);
+  if (lanes > 1) {
+    const std::optional<std::int64_t> offset = as_index(rest);
+    if (!offset) return {};
+    const std::int64_t first = (*offset % *divisor + *divisor) % *divisor;
+    if (lane.stride > *divisor || first + lane.stride * (lanes - 1) >= *divisor) return {};
+    if (opcode == Opcode::Mod) return ramp(index(first), lane.stride, lanes);
+    return splat(apply(opcode, {lane.base, args[1]}), lanes);
+  }
+  if (as_index(multiple) == std::optional<std::int64_t>(0)) return {};
+  if (opcode == Opcode::Mod) return apply(opcode, {rest, args[1]});
+  const ValueId quotient = exact_quotient(multiple, *divisor);
+  return quotient ? add(quotient, apply(opcode, {rest, args[1]})) : ValueId{};
+}
+
 ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::optional<DType> to) {
   if (opcode == Opcode::Fence) return args[0];
   const DType dtype = result_dtype(opcode, type(args.back()).dtype, to);
@@ -205,6 +308,7 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
   if (const ValueId folded = fold(opcode, args, dtype, lanes)) return folded;
   if (dtype == DType::I64) {
     if (const ValueId folded = fold_ramp(opcode, args, lanes)) return folded;
+    if (const ValueId folded = fold_division(opcode, args, lanes)) return folded;
     // Constants gather at the end of a sum, (x + 1) + 2 = x + 3, where addresses can take them as displacements.
     if (lanes == 1 && opcode == Opcode::Sub && as_index(args[1])) {
       return apply(Opcode::Add,
@@ -212,7 +316,7 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
     }
     if (lanes == 1 && opcode == Opcode::Add) {
       if (as_index(args[0])) std::swap(args[0], args[1]);
-      const auto inner = applies_.find(args[0]);
+      const auto inner = sum_of(args[0]);
       if (inner != applies_.end()) {
         const std::optional<std::int64_t> first = as_index(inner->second.args[1]), second = as_index(args[1]);
         std::int64_t sum = 0;
@@ -220,18 +324,26 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
           return add(inner->second.args[0], index(sum));
         if (first && !second) return add(add(inner->second.args[0], args[1]), inner->second.args[1]);
       }
-      const auto right = applies_.find(args[1]);
+      const auto right = sum_of(args[1]);
       if (right != applies_.end() && as_index(right->second.args[1]))
         return add(add(args[0], right->second.args[0]), right->second.args[1]);
     }
   }
+  if (opcode == Opcode::Mul && dtype == DType::I64 && as_index(args[0])) std::swap(args[0], args[1]);
   for (ValueId& id : args) id = splat(id, lanes);
   const Type result{dtype, lanes};
   std::vector<std::int64_t> key = key_of(kApply, result, args, {static_cast<std::int64_t>(opcode)});
   const ValueId id = emit_pure(std::move(key), result, loop::Apply{opcode, args});
-  if (result == Type{DType::I64, 1} && opcode == Opcode::Add)
+  if (result == Type{DType::I64, 1}) bits_[static_cast<std::size_t>(id.index)] = result_bits(opcode, args);
+  if (result == Type{DType::I64, 1} && (opcode == Opcode::Add || opcode == Opcode::Mul))
     applies_.insert_or_assign(id, loop::Apply{opcode, std::move(args)});
   return id;
+}
+
+/// The operands of a scalar sum.
+std::map<ValueId, loop::Apply>::const_iterator FunctionBuilder::sum_of(ValueId id) const {
+  const auto found = applies_.find(id);
+  return found != applies_.end() && found->second.opcode == Opcode::Add ? found : applies_.end();
 }
 
 int FunctionBuilder::outermost_for_loads() const {
@@ -254,13 +366,20 @@ ValueId FunctionBuilder::load(BufferId buffer, std::vector<ValueId> index, Value
   }
   const loop::Buffer& source = function_.buffer(buffer);
   const Type result{source.dtype, lanes};
-  if (source.written) {
+  const auto frozen = frozen_.find(buffer);
+  if (source.written && frozen == frozen_.end()) {
     const ValueId id = new_value(result, depth());
     scopes_.back().block.instrs.push_back({{id}, loop::Load{buffer, std::move(index), mask}});
     return id;
   }
-  std::vector<std::int64_t> key = key_of(kLoad, result, index, {buffer.index, mask.index});
-  return emit_pure(std::move(key), result, loop::Load{buffer, std::move(index), mask}, outermost_for_loads());
+  const Frozen since = frozen == frozen_.end() ? Frozen{} : frozen->second;
+  std::vector<std::int64_t> key = key_of(kLoad, result, index, {buffer.index, mask.index, since.version});
+  const int lowest = std::max(outermost_for_loads(), since.depth);
+  return emit_pure(std::move(key), result, loop::Load{buffer, std::move(index), mask}, lowest);
+}
+
+void FunctionBuilder::freeze(BufferId buffer) {
+  frozen_[buffer] = {depth(), ++versions_};
 }
 
 ValueId FunctionBuilder::check(int site, ValueId index, ValueId extent, ValueId mask) {
@@ -293,6 +412,7 @@ Block FunctionBuilder::run_scope(bool loads_may_leave, const std::function<std::
   std::vector<ValueId> yields = body();
   Block block = std::move(scopes_.back().block);
   scopes_.pop_back();
+  std::erase_if(frozen_, [&](const auto& entry) { return entry.second.depth > depth(); });
   block.yields = std::move(yields);
   return block;
 }
@@ -311,6 +431,8 @@ std::vector<ValueId> FunctionBuilder::for_loop(const std::string& name, ValueId 
   for (ValueId init : inits) instr.results.push_back(new_value(type(init), depth()));
   const int inside = depth() + 1;
   loop.variable = new_value({DType::I64, 1}, inside, name);
+  bits_[static_cast<std::size_t>(loop.variable.index)] =
+      trips && *trips > 0 ? std::bit_width(static_cast<std::uint64_t>(*trips)) : kLoopBits;
   for (ValueId init : inits) loop.carried.push_back(new_value(type(init), inside));
   const ValueId variable = loop.variable;
   const std::vector<ValueId> carried = loop.carried;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/loop/function.h"
@@ -43,6 +44,9 @@ class FunctionBuilder {
   /// True in the lanes where `mask` holds and the index is one of 0 .. extent-1; others than masked ones are reported
   /// as failures of the site. Moves outwards like a load.
   loop::ValueId check(int site, loop::ValueId index, loop::ValueId extent, loop::ValueId mask = {});
+  /// What the buffer holds stays as it is until the end of the block at hand, or the next call for it: loads from it
+  /// are pure there.
+  void freeze(loop::BufferId buffer);
   void store(loop::BufferId buffer, std::vector<loop::ValueId> index, loop::ValueId value, loop::ValueId mask = {});
 
   // Index arithmetic, folded.
@@ -77,6 +81,12 @@ class FunctionBuilder {
                           int lowest = 0);
   loop::ValueId fold(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, DType dtype, int lanes);
   loop::ValueId fold_ramp(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
+  int result_bits(scalar::Opcode opcode, const std::vector<loop::ValueId>& args) const;
+  std::int64_t divisor_of(loop::ValueId id, int depth) const;
+  loop::ValueId exact_quotient(loop::ValueId id, std::int64_t by);
+  std::pair<loop::ValueId, loop::ValueId> split_multiple(loop::ValueId id, std::int64_t by);
+  loop::ValueId fold_division(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
+  std::map<loop::ValueId, loop::Apply>::const_iterator sum_of(loop::ValueId id) const;
   int depth() const { return static_cast<int>(scopes_.size()) - 1; }
   /// The outermost scope that a load may move to from here.
   int outermost_for_loads() const;
@@ -85,9 +95,18 @@ class FunctionBuilder {
   loop::Function function_;
   std::vector<Scope> scopes_;
   std::vector<int> depth_;  ///< of the scope that defines each value
+  std::vector<int> bits_;   ///< of i64 scalars: their magnitude is below 2 to that power; 64: anything
   std::vector<std::optional<scalar::Value>> constants_;
+  /// Written buffers that stay as they are: the scope they do so in, and how often that was said.
+  struct Frozen {
+    int depth = 0;
+    std::int64_t version = 0;
+  };
+  std::map<loop::BufferId, Frozen> frozen_;
+  std::int64_t versions_ = 0;
   std::map<loop::ValueId, loop::Ramp> ramps_;
-  std::map<loop::ValueId, loop::Apply> applies_;  ///< scalar i64 sums, for folding constants through them
+  std::map<loop::ValueId, loop::ValueId> splats_;  ///< the scalars that vectors repeat
+  std::map<loop::ValueId, loop::Apply> applies_;   ///< scalar i64 sums and products, for folding through them
 };
 
 }  // namespace corrloom::passes

@@ -9,11 +9,12 @@
 
 namespace corrloom::passes {
 
-/// One kernel: its loops, and which value of the graph each of its buffers is (the result is the last one).
+/// One kernel: its loops, and which value of the graph each of its global buffers is (the result is the last one).
 struct LoweredKernel {
   loop::Function function;
   std::vector<tensor::TensorId> buffers;
   tensor::TensorId compute;
+  std::vector<tensor::TensorId> inside;  ///< computes that happen in its loops, in buffers of its own
 };
 
 /// Turns each compute into loops as its schedule says: the bridge from Tensor IR to Loop IR.
@@ -25,10 +26,11 @@ struct LoweredKernel {
 ///   for %b in 0..1 block { %r = for %k in 0..100 carry (%s0: f32x4, %s1: f32x4) { ... }  store ... }
 ///
 /// Requires: a verified graph of extents known at compile time in which views are composed, functions are expanded and
-/// reads are in bounds; a schedule that `schedule::check` accepts. Computes stand in launch order. Preserves: every
-/// bit; a read that is checked at run time gives 0 where it fails, after a report to the error slot under the number
-/// of its site in `tensor::check_sites(graph)`. A tile that an extent does not fill becomes a second, smaller body; a
-/// vector that it does not fill is masked. Leaves behind: functions of stage Mapped, one for each compute, in order.
+/// reads are in bounds; a schedule that `schedule::check` accepts, its copies made (`apply_staging`). Computes stand in
+/// launch order. Preserves: every bit; a read that is checked at run time gives 0 where it fails, after a report to the
+/// error slot under the number of its site in `tensor::check_sites(graph)`. A tile that an extent does not fill becomes
+/// a second, smaller body; a vector that it does not fill is masked. Leaves behind: functions of stage Mapped, one for
+/// each compute at the root, in order.
 std::vector<LoweredKernel> lower_to_loops(const tensor::Graph& graph, const schedule::Schedule& schedule,
                                           PassContext& ctx);
 

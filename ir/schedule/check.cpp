@@ -3,7 +3,9 @@
 #include <set>
 #include <string>
 
+#include "ir/schedule/regions.h"
 #include "ir/schedule/schedule.h"
+#include "ir/schedule/staging.h"
 
 namespace corrloom::schedule {
 namespace {
@@ -13,15 +15,14 @@ using tensor::Compute;
 /// Checks the stage of one compute.
 class StageCheck {
  public:
-  StageCheck(const Stage& stage, const Compute& compute, Diagnostics& diagnostics)
-      : stage_(stage), compute_(compute), diagnostics_(diagnostics) {}
+  StageCheck(const Stage& stage, const tensor::Graph& graph, const tensor::Op& op, Diagnostics& diagnostics)
+      : stage_(stage), graph_(graph), op_(op), compute_(std::get<Compute>(op.kind)), diagnostics_(diagnostics) {}
 
   void run() {
-    if (stage_.placement.kind != Placement::Kind::Root)
-      report("is not placed at the root: a compute of the final graph is a kernel of its own");
-    if (!stage_.staging.empty())
-      report("stages " + stage_.staging.front().tensor + ": the lowering makes no copies of operands");
+    if (stage_.placement.kind == Placement::Kind::Inline)
+      report("is placed inside its readers: the passes before schedules have done that where they can");
     if (!axes_are_known()) return;
+    for (const Staging& staging : stage_.staging) check_staging(staging);
     check_steps();
     check_order();
     check_reduction();
@@ -42,6 +43,20 @@ class StageCheck {
     const auto found =
         std::find_if(axes.begin(), axes.end(), [&](const tensor::Axis& axis) { return axis.name == name; });
     return found == axes.end() ? nullptr : &*found;
+  }
+
+  void check_staging(const Staging& staging) {
+    const std::string what = "stages %" + staging.tensor;
+    if (staging.loop >= 0 || staging.shared || staging.stages != 1 || staging.pitch != 0)
+      return report(what + " inside its loops: copies are made of whole operands, before the loops");
+    for (const Staging::Dim& dim : staging.layout) {
+      if (dim.kind != Staging::Dim::Kind::Whole && dim.block < 1)
+        return report(what + " in blocks of " + std::to_string(dim.block) + ", wanted at least 1");
+    }
+    std::string why;
+    const std::optional<Copy> copy = copy_of(graph_, op_, staging, copied_, why);
+    if (!copy) return report(what + ", which " + why);
+    copied_.push_back(copy->staged.expr);
   }
 
   bool axes_are_known() {
@@ -183,8 +198,158 @@ class StageCheck {
   }
 
   const Stage& stage_;
+  const tensor::Graph& graph_;
+  const tensor::Op& op_;
   const Compute& compute_;
+  std::vector<scalar::Expr> copied_;  ///< what the stagings so far copy
   Diagnostics& diagnostics_;
+};
+
+/// What all buffers that a kernel makes for itself may take: they live on the stacks of a pool's threads.
+constexpr std::int64_t kMaxInsideBytes = 192 << 10;
+
+/// Checks the computes that are placed at loops of others.
+class PlacementCheck {
+ public:
+  PlacementCheck(const Schedule& schedule, const tensor::Graph& graph, Diagnostics& diagnostics)
+      : schedule_(schedule), graph_(graph), diagnostics_(diagnostics) {}
+
+  void run() {
+    for (const Stage& stage : schedule_.stages) {
+      if (stage.placement.kind == Placement::Kind::At) check_producer(stage);
+    }
+    if (!sound_) return;
+    for (const Stage& stage : schedule_.stages) check_memory(stage);
+  }
+
+ private:
+  void report(const Stage& stage, const std::string& what) {
+    sound_ = false;
+    diagnostics_.report(Code::E0501, {}, "the schedule places %" + stage.compute + " " + what);
+  }
+
+  const Stage* stage_named(const std::string& name) const {
+    const auto found = std::find_if(schedule_.stages.begin(), schedule_.stages.end(),
+                                    [&](const Stage& stage) { return stage.compute == name; });
+    return found == schedule_.stages.end() ? nullptr : &*found;
+  }
+
+  void check_producer(const Stage& stage) {
+    const Stage* consumer = stage_named(stage.placement.consumer);
+    if (consumer == nullptr || consumer->placement.kind != Placement::Kind::Root)
+      return report(stage, "at %" + stage.placement.consumer + ", which is no compute at the root");
+    if (!is_place(*consumer, stage.placement.loop))
+      return report(stage, "at loop " + std::to_string(stage.placement.loop) + " of %" + consumer->compute +
+                               ", wanted its last block loop or a serial loop over its results");
+    for (const Loop& loop : stage.loops) {
+      if (loop.bind == Bind::Block || loop.bind == Bind::Thread)
+        return report(stage, "inside another compute, so its loops cannot be blocks or threads");
+    }
+    for (const tensor::Output& output : graph_.outputs) {
+      if (output.storage_of)
+        return report(stage, "inside another compute, but a result takes over the storage of an argument");
+    }
+    if (!stage.staging.empty()) return report(stage, "inside another compute, so it cannot have copies of its own");
+    if (reads_are_checked(stage))
+      return report(stage, "inside another compute, but it has reads that are checked while it runs");
+    check_readers(stage, *consumer);
+  }
+
+  /// Elements that nobody needs are tested as well: all of them must be computed.
+  bool reads_are_checked(const Stage& stage) const {
+    bool found = false;
+    for (const tensor::Op& op : graph_.ops) {
+      if (op.name != stage.compute) continue;
+      tensor::for_each_expr(op, [&](const scalar::Expr& root) {
+        scalar::for_each_node(root, [&](const scalar::Expr& node) {
+          const scalar::Read* read = scalar::as_read(node);
+          found |= read != nullptr && read->check == scalar::ReadCheck::Runtime;
+        });
+      });
+    }
+    return found;
+  }
+
+  bool is_place(const Stage& consumer, int position) const {
+    if (position < 0 || position >= static_cast<int>(consumer.loops.size())) return false;
+    const auto place = static_cast<std::size_t>(position);
+    const Loop& loop = consumer.loops[place];
+    const bool last_block = loop.bind == Bind::Block &&
+                            (place + 1 == consumer.loops.size() || consumer.loops[place + 1].bind != Bind::Block);
+    return (last_block || (loop.bind == Bind::Serial && is_output_axis(consumer, loop.axis))) &&
+           std::none_of(consumer.loops.begin(), consumer.loops.end(),
+                        [](const Loop& other) { return other.bind == Bind::Thread; });
+  }
+
+  bool is_output_axis(const Stage& stage, const std::string& name) const {
+    for (const tensor::Op& op : graph_.ops) {
+      if (op.name != stage.compute || !std::holds_alternative<Compute>(op.kind)) continue;
+      const auto& axes = std::get<Compute>(op.kind).axes;
+      return std::any_of(axes.begin(), axes.end(), [&](const tensor::Axis& axis) { return axis.name == name; });
+    }
+    return false;
+  }
+
+  void check_readers(const Stage& stage, const Stage& consumer) {
+    for (std::size_t k = 0; k < graph_.ops.size(); ++k) {
+      if (graph_.ops[k].name != stage.compute || !std::holds_alternative<Compute>(graph_.ops[k].kind)) continue;
+      const scalar::TensorId id{static_cast<std::int32_t>(k)};
+      for (const tensor::Output& output : graph_.outputs) {
+        if (output.value == id) return report(stage, "inside another compute, but it is a result");
+      }
+      for (const tensor::Op& reader : graph_.ops) check_reader(stage, consumer, id, reader);
+    }
+  }
+
+  void check_reader(const Stage& stage, const Stage& consumer, scalar::TensorId id, const tensor::Op& reader) {
+    bool reads = false;
+    if (const auto* view = std::get_if<tensor::View>(&reader.kind)) reads = view->source == id;
+    if (const auto* reshape = std::get_if<tensor::Reshape>(&reader.kind)) reads = reshape->source == id;
+    tensor::for_each_expr(reader, [&](const scalar::Expr& root) {
+      scalar::for_each_node(root, [&](const scalar::Expr& node) {
+        const scalar::Read* read = scalar::as_read(node);
+        reads |= read != nullptr && read->source == id;
+      });
+    });
+    if (!reads || reader.name == consumer.compute) return;
+    const Stage* other = stage_named(reader.name);
+    const bool inside = std::holds_alternative<Compute>(reader.kind) && other != nullptr &&
+                        other->placement.kind == Placement::Kind::At && other->placement.consumer == consumer.compute &&
+                        other->placement.loop >= stage.placement.loop;
+    if (!inside) report(stage, "at %" + consumer.compute + ", but %" + reader.name + " reads it, too");
+  }
+
+  void check_memory(const Stage& consumer) {
+    std::int64_t bytes = 0;
+    for (const Stage& stage : schedule_.stages) {
+      if (stage.placement.kind != Placement::Kind::At || stage.placement.consumer != consumer.compute) continue;
+      std::string why;
+      const std::optional<Regions> regions = regions_at(graph_, schedule_, consumer, stage.placement.loop, why);
+      if (!regions) return report(stage, "at %" + consumer.compute + ": " + why);
+      for (const auto& [id, axes] : *regions) {
+        if (graph_.op(id).name != stage.compute) continue;
+        std::int64_t size = byte_size(graph_.op(id).dtype);
+        for (const Region& axis : axes) {
+          if (axis.size < 1 || __builtin_mul_overflow(size, axis.size, &size))
+            return report(stage, "where it is empty or too large");
+        }
+        if (__builtin_add_overflow(bytes, size, &bytes)) bytes = kMaxInsideBytes + 1;
+      }
+      if (bytes > kMaxInsideBytes)
+        return report(stage, "at %" + consumer.compute + ", whose tiles then need more than " +
+                                 std::to_string(kMaxInsideBytes >> 10) + " KiB of their own");
+    }
+    for (const Staging& staging : consumer.staging) {
+      const Stage* copied = stage_named(staging.tensor);
+      if (copied != nullptr && copied->placement.kind == Placement::Kind::At)
+        return report(*copied, "inside %" + consumer.compute + ", which makes a copy of all of it");
+    }
+  }
+
+  const Schedule& schedule_;
+  const tensor::Graph& graph_;
+  Diagnostics& diagnostics_;
+  bool sound_ = true;
 };
 
 }  // namespace
@@ -202,13 +367,14 @@ bool check(const Schedule& schedule, const tensor::Graph& graph, Diagnostics& di
     }
     if (!scheduled.insert(stage.compute).second)
       diagnostics.report(Code::E0501, {}, "the schedule has %" + stage.compute + " twice");
-    StageCheck(stage, std::get<Compute>(op->kind), diagnostics).run();
+    StageCheck(stage, graph, *op, diagnostics).run();
   }
   for (const tensor::Op& op : graph.ops) {
     if (std::holds_alternative<Compute>(op.kind) && !scheduled.contains(op.name)) {
       diagnostics.report(Code::E0501, {}, "the schedule has no loops for %" + op.name);
     }
   }
+  if (diagnostics.entries().size() == before) PlacementCheck(schedule, graph, diagnostics).run();
   return diagnostics.entries().size() == before;
 }
 

@@ -32,14 +32,24 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-/// A copy of what a read touches, made at a loop: packed panels on the host, shared memory on a GPU.
+/// A copy of what the elements of a reduction read of a tensor, padding included: packed panels on the host, shared
+/// memory on a GPU. It is addressed by the combinations of axes that stand in the subscripts, `i + p`.
 struct Staging {
+  /// One dimension of the copy: a combination of axes, or the number of its block of so many elements and the place
+  /// inside.
+  struct Dim {
+    enum class Kind : std::uint8_t { Whole, Outer, Inner };
+    std::string index;  ///< `o`, `i + p`, `2 * i + p`: as `to_text(Part)` writes it
+    Kind kind = Kind::Whole;
+    std::int64_t block = 0;  ///< for Outer and Inner
+    friend bool operator==(const Dim&, const Dim&) = default;
+  };
   std::string tensor;
-  int loop = -1;                    ///< position in the loops below which the copy is made
-  bool shared = false;              ///< in shared memory (GPU) instead of memory private to the block (host)
-  std::vector<std::string> layout;  ///< axes of the copy, outermost first
-  std::int64_t pitch = 0;           ///< elements between rows; 0: dense
-  int stages = 1;                   ///< copies in flight
+  int loop = -1;            ///< position in the loops below which the copy is made; -1: before all of them
+  bool shared = false;      ///< in shared memory (GPU) instead of memory private to the block (host)
+  std::vector<Dim> layout;  ///< outermost first
+  std::int64_t pitch = 0;   ///< elements between rows; 0: dense
+  int stages = 1;           ///< copies in flight
   friend bool operator==(const Staging&, const Staging&) = default;
 };
 
@@ -70,7 +80,8 @@ struct Schedule {
 ///       p by 1
 ///       j by 16 unroll
 ///       j by 1 vector
-///       stage %X at 2 shared [i, j] pitch 68 stages 2
+///       stage %X at 2 shared [i + p, j] pitch 68 stages 2
+///       stage %K [o / 32, p, o mod 32]
 ///     }
 ///   }
 std::string print(const Schedule& schedule);

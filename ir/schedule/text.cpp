@@ -36,11 +36,24 @@ std::string placement_text(const Placement& placement) {
   return "root";
 }
 
+std::string dim_text(const Staging::Dim& dim) {
+  switch (dim.kind) {
+    case Staging::Dim::Kind::Whole:
+      return dim.index;
+    case Staging::Dim::Kind::Outer:
+      return dim.index + " / " + std::to_string(dim.block);
+    case Staging::Dim::Kind::Inner:
+      return dim.index + " mod " + std::to_string(dim.block);
+  }
+  return dim.index;
+}
+
 std::string staging_text(const Staging& staging) {
-  std::string out = "stage %" + staging.tensor + " at " + std::to_string(staging.loop);
+  std::string out = "stage %" + staging.tensor;
+  if (staging.loop >= 0) out += " at " + std::to_string(staging.loop);
   if (staging.shared) out += " shared";
   out += " [";
-  for (std::size_t k = 0; k < staging.layout.size(); ++k) out += (k == 0 ? "" : ", ") + staging.layout[k];
+  for (std::size_t k = 0; k < staging.layout.size(); ++k) out += (k == 0 ? "" : ", ") + dim_text(staging.layout[k]);
   out += "]";
   if (staging.pitch != 0) out += " pitch " + std::to_string(staging.pitch);
   if (staging.stages != 1) out += " stages " + std::to_string(staging.stages);
@@ -106,12 +119,11 @@ class Parser {
     Staging staging;
     cursor_.expect_word("stage");
     staging.tensor = cursor_.expect(Kind::Value, "a tensor, `%name`");
-    cursor_.expect_word("at");
-    staging.loop = static_cast<int>(cursor_.expect_integer("the position of a loop"));
+    if (cursor_.accept_word("at")) staging.loop = static_cast<int>(cursor_.expect_integer("the position of a loop"));
     staging.shared = cursor_.accept_word("shared");
     cursor_.expect("[");
-    while (cursor_.peek().kind == Kind::Word) {
-      staging.layout.push_back(cursor_.next().text);
+    while (!cursor_.failed() && !cursor_.peek().is("]")) {
+      staging.layout.push_back(dim());
       if (!cursor_.accept(",")) break;
     }
     cursor_.expect("]");
@@ -119,6 +131,27 @@ class Parser {
     if (cursor_.accept_word("stages"))
       staging.stages = static_cast<int>(cursor_.expect_integer("the number of copies"));
     return staging;
+  }
+
+  /// `i + p`, `2 * i - p`, with `/ 32` or `mod 32` behind.
+  Staging::Dim dim() {
+    Staging::Dim dim;
+    bool more = true;
+    for (std::string sign; more && !cursor_.failed();) {
+      dim.index += sign;
+      if (cursor_.peek().kind == Kind::Number) {
+        dim.index += std::to_string(cursor_.expect_integer("a factor")) + " * ";
+        cursor_.expect("*");
+      }
+      dim.index += cursor_.expect(Kind::Word, "an axis");
+      sign = cursor_.peek().is("+") ? " + " : " - ";
+      more = cursor_.accept("+") || cursor_.accept("-");
+    }
+    const bool outer = cursor_.accept("/");
+    if (!outer && !cursor_.accept_word("mod")) return dim;
+    dim.kind = outer ? Staging::Dim::Kind::Outer : Staging::Dim::Kind::Inner;
+    dim.block = cursor_.expect_integer("the elements of a block");
+    return dim;
   }
 
   IrCursor& cursor_;

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "compiler/passes/apply_staging.h"
 #include "compiler/passes/choose_schedule.h"
 #include "compiler/passes/compose_views.h"
 #include "compiler/passes/expand_functions.h"
@@ -21,8 +22,10 @@
 #include "ir/loop/interpret.h"
 #include "ir/loop/text.h"
 #include "ir/loop/verify.h"
+#include "ir/schedule/staging.h"
 #include "ir/tensor/interpret.h"
 #include "ir/tensor/text.h"
+#include "ir/tensor/verify.h"
 #include "tests/unit/ir/tensor/random_graph.h"
 
 namespace corrloom::passes {
@@ -105,6 +108,9 @@ class RandomSchedule {
     for (const tensor::Op& op : graph_.ops) {
       if (const auto* compute = std::get_if<tensor::Compute>(&op.kind)) out.stages.push_back(stage(op.name, *compute));
     }
+    for (std::size_t k = out.stages.size(); k-- > 0;) {
+      if (chance(70)) place_inside(out, k);
+    }
     return out;
   }
 
@@ -169,11 +175,61 @@ class RandomSchedule {
     }
     stage.loops.insert(stage.loops.end(), tile.begin(), tile.end());
     stage.loops.insert(stage.loops.end(), vector.begin(), vector.end());
+    add_copies(compute, name, stage);
     return stage;
+  }
+
+  /// Moves a stage into a later one where that is legal.
+  void place_inside(schedule::Schedule& schedule, std::size_t producer) {
+    for (std::size_t k = producer + 1; k < schedule.stages.size(); ++k) {
+      const schedule::Stage& consumer = schedule.stages[k];
+      for (std::size_t loop = 0; loop < consumer.loops.size(); ++loop) {
+        schedule::Schedule changed = schedule;
+        schedule::Stage& stage = changed.stages[producer];
+        stage.placement = {schedule::Placement::Kind::At, consumer.compute, static_cast<int>(loop)};
+        stage.staging.clear();
+        for (schedule::Loop& inner : stage.loops) {
+          if (inner.bind == schedule::Bind::Block) inner.bind = schedule::Bind::Serial;
+        }
+        Diagnostics faults;
+        if (!chance(60) || !schedule::check(changed, graph_, faults)) continue;
+        schedule = std::move(changed);
+        ++placed_inside;
+        return;
+      }
+    }
+  }
+
+  void add_copies(const tensor::Compute&, const std::string& name, schedule::Stage& stage) {
+    using Dim = schedule::Staging::Dim;
+    const auto op =
+        std::find_if(graph_.ops.begin(), graph_.ops.end(), [&](const tensor::Op& o) { return o.name == name; });
+    for (const schedule::StagedExpr& staged : schedule::staged_exprs(graph_, *op)) {
+      double elements = 1;
+      for (const schedule::Part& part : staged.parts) elements *= static_cast<double>(part.count());
+      if (elements > 4000 || !chance(60)) continue;
+      schedule::Staging staging;
+      staging.tensor = graph_.op(staged.tensor).name;
+      for (const schedule::Part& part : staged.parts) {
+        const std::string index = schedule::to_text(part, graph_);
+        if (chance(40)) {
+          const std::int64_t block = 1 + below(9);
+          staging.layout.push_back({index, Dim::Kind::Outer, block});
+          staging.layout.push_back({index, Dim::Kind::Inner, block});
+        } else {
+          staging.layout.push_back({index});
+        }
+      }
+      if (chance(70)) std::shuffle(staging.layout.begin(), staging.layout.end(), random_);
+      stage.staging.push_back(std::move(staging));
+    }
   }
 
   const tensor::Graph& graph_;
   std::mt19937_64 random_;
+
+ public:
+  int placed_inside = 0;
 };
 
 void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& target, bool any_schedule) {
@@ -191,7 +247,12 @@ void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& targe
   Diagnostics faults;
   ASSERT_TRUE(schedule::check(schedule, graph, faults))
       << faults.render() << schedule::print(schedule) << tensor::print(graph);
-  const std::vector<LoweredKernel> kernels = lower_to_loops(graph, schedule, ctx);
+  Scheduled staged = apply_staging(graph, schedule, ctx);
+  graph = std::move(staged.graph);
+  for (const tensor::Violation& violation : tensor::verify(graph))
+    FAIL() << violation.rule << " " << violation.op << " " << violation.message << "\n" << tensor::print(graph);
+  ASSERT_TRUE(schedule::check(staged.schedule, graph, faults)) << faults.render() << schedule::print(staged.schedule);
+  const std::vector<LoweredKernel> kernels = lower_to_loops(graph, staged.schedule, ctx);
   std::vector<loop::Function> mapped, flat;
   for (const LoweredKernel& kernel : kernels) {
     mapped.push_back(kernel.function);

@@ -1,0 +1,242 @@
+#include "compiler/passes/host_fusion.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "compiler/passes/host_schedule.h"
+#include "compiler/passes/readers.h"
+#include "ir/schedule/regions.h"
+
+namespace corrloom::passes {
+namespace {
+
+using schedule::Bind;
+using schedule::Loop;
+using schedule::Placement;
+using schedule::Region;
+using schedule::Regions;
+using schedule::Schedule;
+using schedule::Stage;
+using tensor::Compute;
+using tensor::TensorId;
+
+/// Bytes that the tiles of producers may take in a kernel; more than the first-level cache, less than a stack.
+constexpr double kMostInsideBytes = 160 << 10;
+/// How many times its elements a producer may be computed over all blocks, and how many times its operands read where
+/// they leave the second-level cache.
+constexpr double kMostRepeated = 1.3, kMostReread = 1.5;
+/// By how much a block may grow along one axis.
+constexpr std::int64_t kMostGrowth = 64;
+
+double points_of(const std::vector<tensor::Axis>& axes) {
+  double points = 1;
+  for (const tensor::Axis& axis : axes) points *= static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
+  return points;
+}
+
+double size_of(const std::vector<Region>& regions) {
+  double size = 1;
+  for (const Region& region : regions) size *= static_cast<double>(region.size);
+  return size;
+}
+
+class Placing {
+ public:
+  Placing(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target)
+      : graph_(graph), schedule_(std::move(schedule)), target_(target) {}
+
+  Schedule run() {
+    for (std::size_t k = schedule_.stages.size(); k-- > 0;) {
+      if (schedule_.stages[k].placement.kind == Placement::Kind::Root) fuse_into(k);
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  const Compute& compute_of(const Stage& stage) const { return std::get<Compute>(graph_.op(id_of(stage)).kind); }
+  TensorId id_of(const Stage& stage) const {
+    const auto op = std::find_if(graph_.ops.begin(), graph_.ops.end(), [&](const tensor::Op& candidate) {
+      return candidate.name == stage.compute && std::holds_alternative<Compute>(candidate.kind);
+    });
+    return TensorId{static_cast<std::int32_t>(op - graph_.ops.begin())};
+  }
+
+  /// Position of the last block loop, or -1.
+  static int block_position(const Stage& stage) {
+    int position = -1;
+    for (std::size_t k = 0; k < stage.loops.size() && stage.loops[k].bind == Bind::Block; ++k)
+      position = static_cast<int>(k);
+    return position;
+  }
+
+  /// Stages at the root that only the consumer and computes inside it read.
+  std::vector<std::size_t> candidates(const Schedule& schedule, std::size_t consumer) const {
+    std::set<TensorId> inside{id_of(schedule.stages[consumer])};
+    std::vector<std::size_t> out;
+    for (std::size_t k = consumer; k-- > 0;) {
+      const TensorId id = id_of(schedule.stages[k]);
+      if (schedule.stages[k].placement.kind == Placement::Kind::Root && !excluded_.contains(id) &&
+          only_read_by(id, inside)) {
+        inside.insert(id);
+        out.push_back(k);
+      }
+    }
+    return out;
+  }
+
+  bool only_read_by(TensorId id, const std::set<TensorId>& readers) const {
+    for (const tensor::Output& output : graph_.outputs) {
+      if (storage_root(graph_, output.value) == id) return false;
+    }
+    bool read = false;
+    for (std::size_t k = 0; k < graph_.ops.size(); ++k) {
+      bool here = false;
+      for_each_use(graph_.ops[k], [&](TensorId source, const scalar::Read*) { here |= source == id; });
+      if (here && !readers.contains(TensorId{static_cast<std::int32_t>(k)})) return false;
+      read |= here;
+    }
+    return read;
+  }
+
+  /// Takes in all candidates; as long as one does not fit, tries again without it.
+  void fuse_into(std::size_t consumer) {
+    if (block_position(schedule_.stages[consumer]) < 0) return;
+    excluded_.clear();
+    for (const schedule::Staging& staging : schedule_.stages[consumer].staging) {
+      for (const tensor::Op& op : graph_.ops) {
+        if (op.name == staging.tensor) excluded_.insert(TensorId{static_cast<std::int32_t>(&op - graph_.ops.data())});
+      }
+    }
+    for (;;) {
+      const std::vector<std::size_t> producers = candidates(schedule_, consumer);
+      if (producers.empty()) return;
+      std::optional<TensorId> misfit;
+      std::optional<Schedule> best = with_producers(schedule_, consumer, producers, misfit);
+      for (std::size_t loop = 0; !best && loop < schedule_.stages[consumer].loops.size(); ++loop) {
+        for (std::int64_t growth = 2; !best && growth <= kMostGrowth; growth *= 2) {
+          const std::optional<Schedule> grown = with_larger_blocks(consumer, loop, growth);
+          std::optional<TensorId> ignored;
+          if (grown) best = with_producers(*grown, consumer, producers, ignored);
+        }
+      }
+      if (best) {
+        schedule_ = *std::move(best);
+        return;
+      }
+      excluded_.insert(*misfit);
+    }
+  }
+
+  /// The consumer's blocks so many times as large along one of its block loops; the old steps become a serial loop.
+  std::optional<Schedule> with_larger_blocks(std::size_t consumer, std::size_t loop, std::int64_t growth) const {
+    Schedule grown = schedule_;
+    std::vector<Loop>& loops = grown.stages[consumer].loops;
+    if (loops[loop].bind != Bind::Block) return std::nullopt;
+    const Loop old = loops[loop];
+    const tensor::Axis* axis = nullptr;
+    for (const tensor::Axis& candidate : compute_of(grown.stages[consumer]).axes) {
+      if (candidate.name == old.axis) axis = &candidate;
+    }
+    if (axis == nullptr || old.step * growth / 2 >= scalar::as_i64(axis->extent).value_or(0)) return std::nullopt;
+    loops[loop].step = old.step * growth;
+    const auto after = loops.begin() + block_position(grown.stages[consumer]) + 1;
+    loops.insert(after, {old.axis, old.step, Bind::Serial});
+    return grown;
+  }
+
+  double blocks_of(const Stage& stage) const {
+    double blocks = 1;
+    for (const Loop& loop : stage.loops) {
+      if (loop.bind != Bind::Block) break;
+      for (const tensor::Axis& axis : compute_of(stage).axes) {
+        if (axis.name != loop.axis) continue;
+        const auto extent = static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
+        blocks *= std::max(1.0, extent / static_cast<double>(loop.step));
+      }
+    }
+    return blocks;
+  }
+
+  /// The schedule with those producers at the consumer's last block loop, or nothing and the one that does not fit.
+  std::optional<Schedule> with_producers(Schedule schedule, std::size_t consumer,
+                                         const std::vector<std::size_t>& producers,
+                                         std::optional<TensorId>& misfit) const {
+    const int place = block_position(schedule.stages[consumer]);
+    for (std::size_t producer : producers) {
+      Stage& stage = schedule.stages[producer];
+      stage.placement = {Placement::Kind::At, schedule.stages[consumer].compute, place};
+    }
+    misfit = id_of(schedule.stages[producers.back()]);
+    std::string why;
+    const std::optional<Regions> regions = regions_at(graph_, schedule, schedule.stages[consumer], place, why);
+    if (!regions) return std::nullopt;
+    const double blocks = blocks_of(schedule.stages[consumer]);
+    double bytes = 0;
+    // From the consumer outwards, so that the one named is the first that does not fit.
+    for (std::size_t producer : producers) {
+      Stage& stage = schedule.stages[producer];
+      const TensorId id = id_of(stage);
+      const auto region = regions->find(id);
+      if (region == regions->end()) return std::nullopt;
+      bytes += size_of(region->second) * byte_size(graph_.op(id).dtype);
+      misfit = id;
+      if (bytes > kMostInsideBytes || !fits(id, region->second, *regions, blocks)) return std::nullopt;
+      stage.loops = inner_loops(id, region->second);
+      stage.staging.clear();
+    }
+    Diagnostics faults;
+    if (!schedule::check(schedule, graph_, faults)) return std::nullopt;
+    return schedule;
+  }
+
+  bool fits(TensorId id, const std::vector<Region>& region, const Regions& regions, double blocks) const {
+    const auto& compute = std::get<Compute>(graph_.op(id).kind);
+    if (size_of(region) * blocks > kMostRepeated * std::max(points_of(compute.axes), 1.0)) return false;
+    bool near = true;
+    for_each_use(graph_.op(id), [&](TensorId source, const scalar::Read* read) {
+      const auto used = regions.find(source);
+      if (read == nullptr || used == regions.end()) return;
+      double all = 1;
+      for (const scalar::Expr& extent : graph_.op(source).extents)
+        all *= static_cast<double>(scalar::as_i64(extent).value_or(1));
+      const double element = byte_size(graph_.op(source).dtype), here = size_of(used->second);
+      near &= here * element <= static_cast<double>(target_.l2_bytes) / 3 || here * blocks <= kMostReread * all;
+    });
+    return near;
+  }
+
+  /// The loops for a region, chosen as if it were all; blocks become loops.
+  std::vector<Loop> inner_loops(TensorId id, const std::vector<Region>& region) const {
+    tensor::Op part = graph_.op(id);
+    auto& axes = std::get<Compute>(part.kind).axes;
+    for (std::size_t k = 0; k < axes.size(); ++k) axes[k].extent = scalar::constant_i64(region[k].size);
+    std::vector<Loop> loops = host_stage(graph_, part, target_, /*may_copy=*/false).loops;
+    for (Loop& loop : loops) {
+      if (loop.bind == Bind::Block) loop.bind = Bind::Serial;
+    }
+    // An axis of one element here may have more in the whole.
+    for (const tensor::Axis& axis : axes) {
+      const bool walked =
+          std::any_of(loops.begin(), loops.end(), [&](const Loop& loop) { return loop.axis == axis.name; });
+      if (!walked) loops.insert(loops.begin(), {axis.name, 1, Bind::Serial});
+    }
+    return loops;
+  }
+
+  const tensor::Graph& graph_;
+  Schedule schedule_;
+  const kernel::Target& target_;
+  std::set<TensorId> excluded_;
+};
+
+}  // namespace
+
+Schedule place_producers(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target) {
+  return Placing(graph, std::move(schedule), target).run();
+}
+
+}  // namespace corrloom::passes

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "ir/kernel/target.h"
+#include "ir/schedule/schedule.h"
+#include "ir/tensor/graph.h"
+
+namespace corrloom::passes {
+
+/// Places computes at the block loops of the compute that reads them, where what a block needs of them is small, little
+/// is computed twice, and what they read in turn stays in the caches: pipelines of stencils, the passes of a softmax,
+/// the scores of a tile of attention rows. Blocks grow along an axis where that keeps neighbours from computing the
+/// same.
+///
+/// Requires: a schedule of `host_stage`s. The result passes `schedule::check`.
+schedule::Schedule place_producers(const tensor::Graph& graph, schedule::Schedule schedule,
+                                   const kernel::Target& target);
+
+}  // namespace corrloom::passes

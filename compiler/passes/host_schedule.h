@@ -1,0 +1,24 @@
+#pragma once
+
+#include "ir/kernel/target.h"
+#include "ir/schedule/schedule.h"
+#include "ir/tensor/graph.h"
+
+namespace corrloom::passes {
+
+/// The loops and copies of one compute on the host, from its index maps, its extents and the machine: the few register
+/// tiles that make sense are scored by a model of the processor, and the cheapest is taken.
+///
+///   - the vector axis is an output axis; operands that do not lie along it are copied into panels that do, when their
+///     reuse pays for it, and a result that does not is stored through transposes
+///   - rows of the tile run along an output axis that an operand of the vector axis does not depend on, or along one
+///     that a reduction axis moves (a window), so that loads are shared
+///   - padding is copied in where its elements are reused often
+///   - panels of the vector axis outside, rows inside; rows are cut where their operand leaves the caches
+///   - a reduction by lanes has a tile of rows and columns of the result, each with vectors along the reduction
+///
+/// `op` is an op of the graph, perhaps with smaller axes.
+schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target,
+                           bool may_copy = true);
+
+}  // namespace corrloom::passes

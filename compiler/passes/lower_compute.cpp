@@ -1,0 +1,602 @@
+#include "compiler/passes/lower_compute.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "compiler/passes/evaluate_tile.h"
+#include "compiler/passes/readers.h"
+#include "compiler/passes/running_reduction.h"
+#include "compiler/passes/tile_shuffles.h"
+#include "ir/base/errors.h"
+
+namespace corrloom::passes {
+
+using loop::Binding;
+using loop::BufferId;
+using loop::ValueId;
+using scalar::AxisId;
+using scalar::Expr;
+using scalar::Opcode;
+using scalar::TensorId;
+using schedule::Bind;
+using tensor::Compute;
+
+namespace {
+
+/// Most groups of conditions on which bodies split: each doubles them.
+constexpr std::size_t kMostSplits = 2;
+/// Fewest rows of a tile for which a store that is contiguous along them goes through a transpose.
+constexpr std::size_t kTransposedRows = 4;
+
+}  // namespace
+
+ComputeLowering::ComputeLowering(KernelState& kernel, TensorId id, const schedule::Stage& stage)
+    : kernel_(kernel),
+      graph_(kernel.graph),
+      stage_(stage),
+      id_(id),
+      op_(graph_.op(id)),
+      compute_(std::get<Compute>(op_.kind)),
+      ranges_(ranges_of(op_)),
+      running_(running_axis(graph_, compute_)),
+      builder_(kernel.builder) {
+  if (compute_.reduction) range_checks_ = tensor::range_checks(*compute_.reduction);
+  const auto axis_named = [&](const std::string& name) -> std::pair<AxisId, bool> {
+    for (const tensor::Axis& axis : compute_.axes) {
+      if (axis.name == name) return {axis.id, false};
+    }
+    for (const tensor::Axis& axis : compute_.reduction->axes) {
+      if (axis.name == name) return {axis.id, true};
+    }
+    CORRLOOM_CHECK(false, "the schedule names an unknown axis ", name);
+    return {};
+  };
+  // One body tests each read on a GPU: threads of a warp would take both sides.
+  const bool has_threads = std::any_of(stage.loops.begin(), stage.loops.end(),
+                                       [](const schedule::Loop& loop) { return loop.bind == Bind::Thread; });
+  if (!has_threads) guards_ = guards_of(op_);
+  std::map<AxisId, std::int64_t> steps;
+  for (const schedule::Loop& loop : stage.loops) {
+    const auto [axis, reduction] = axis_named(loop.axis);
+    levels_.push_back({axis, loop.step, loop.bind, reduction, steps[axis]});
+    steps[axis] = loop.step;
+  }
+}
+
+std::int64_t ComputeLowering::constant_extent(AxisId axis) const {
+  return extents_.at(axis);
+}
+
+void ComputeLowering::run_inside(const std::vector<ValueId>& bases, const std::vector<std::int64_t>& sizes) {
+  Tiles tiles;
+  for (std::size_t k = 0; k < compute_.axes.size(); ++k) {
+    const AxisId axis = compute_.axes[k].id;
+    extents_[axis] = sizes[k];
+    tiles[axis] = {bases[k], builder_.index(sizes[k]), sizes[k]};
+  }
+  serial_loops(0, std::move(tiles));
+}
+
+/// The computes that happen at this loop, in the order of the graph, each into a buffer of the kernel.
+void ComputeLowering::produce(std::size_t level, const Tiles& tiles) {
+  const auto here = static_cast<int>(level);
+  const std::vector<TensorId> producers = schedule::computed_at(graph_, kernel_.schedule, stage_, here);
+  if (producers.empty()) return;
+  std::string why;
+  const auto regions = schedule::regions_at(graph_, kernel_.schedule, stage_, here, why);
+  CORRLOOM_CHECK(regions.has_value(), "the regions of the producers of ", op_.name, ": ", why);
+  for (TensorId producer : producers) produce_one(producer, regions->at(producer), tiles);
+}
+
+void ComputeLowering::produce_one(TensorId producer, const std::vector<schedule::Region>& regions, const Tiles& tiles) {
+  const tensor::Op& op = graph_.op(producer);
+  std::vector<ValueId> bases;
+  std::vector<std::int64_t> sizes;
+  for (std::size_t k = 0; k < op.extents.size(); ++k) {
+    ValueId base = builder_.index(regions[k].constant);
+    for (const auto& [axis, factor] : regions[k].factors)
+      base = builder_.add(base, builder_.mul(tiles.at(axis).base, factor));
+    // At a border the region moves inside: it keeps its size, and what it must hold is there.
+    const std::int64_t last = *scalar::as_i64(op.extents[k]) - regions[k].size;
+    base = last == 0 ? builder_.index(0) : builder_.apply(Opcode::Max, {base, builder_.index(0)});
+    bases.push_back(builder_.apply(Opcode::Min, {base, builder_.index(last)}));
+    sizes.push_back(regions[k].size);
+  }
+  if (!kernel_.buffers.contains(producer)) {
+    std::vector<Expr> extents;
+    for (std::int64_t size : sizes) extents.push_back(scalar::constant_i64(size));
+    kernel_.buffers[producer] = builder_.add_buffer({op.name, op.dtype, extents, loop::Space::Local, true});
+  }
+  kernel_.origins[producer] = bases;
+  const auto stage = std::find_if(kernel_.schedule.stages.begin(), kernel_.schedule.stages.end(),
+                                  [&](const schedule::Stage& candidate) { return candidate.compute == op.name; });
+  ComputeLowering(kernel_, producer, *stage).run_inside(bases, sizes);
+  builder_.freeze(kernel_.buffers[producer]);
+}
+
+/// Where the result's element lies in its buffer.
+std::vector<ValueId> ComputeLowering::result_index(std::vector<ValueId> index) {
+  const auto origin = kernel_.origins.find(id_);
+  for (std::size_t k = 0; origin != kernel_.origins.end() && k < index.size(); ++k)
+    index[k] = builder_.apply(Opcode::Sub, {index[k], origin->second[k]});
+  return index;
+}
+
+void ComputeLowering::run_kernel() {
+  Tiles tiles;
+  for (const tensor::Axis& axis : compute_.axes) {
+    const std::optional<std::int64_t> known = scalar::as_i64(axis.extent);
+    CORRLOOM_CHECK(known.has_value(), "axis ", axis.name, " has an extent that is not known");
+    const std::int64_t extent = extents_[axis.id] = *known;
+    tiles[axis.id] = {builder_.index(0), builder_.index(extent), extent};
+  }
+  std::size_t blocks = 0;
+  while (blocks < levels_.size() && levels_[blocks].bind == Bind::Block) ++blocks;
+  // The blocks of the launch are numbered in one dimension; each block finds its place along every axis.
+  std::int64_t count = 1;
+  for (std::size_t k = 0; k < blocks; ++k) {
+    const std::int64_t trips = (*tiles[levels_[k].axis].size + levels_[k].step - 1) / levels_[k].step;
+    CORRLOOM_CHECK(!__builtin_mul_overflow(count, std::max<std::int64_t>(trips, 0), &count),
+                   "the number of blocks overflows");
+  }
+  builder_.for_loop("block", builder_.index(count), Binding::Block, {}, [&](ValueId block, std::span<const ValueId>) {
+    std::int64_t below = count;
+    for (std::size_t k = 0; k < blocks; ++k) {
+      Tile& tile = tiles[levels_[k].axis];
+      const std::int64_t step = levels_[k].step, extent = *tile.size;
+      const std::int64_t trips = std::max<std::int64_t>((extent + step - 1) / step, 1);
+      below /= trips;
+      const ValueId number = builder_.apply(
+          Opcode::Mod, {builder_.apply(Opcode::FloorDiv, {block, builder_.index(std::max<std::int64_t>(below, 1))}),
+                        builder_.index(trips)});
+      tile.base = builder_.add(tile.base, builder_.mul(number, step));
+      if (extent % step == 0) {
+        tile.size = step;
+        tile.count = builder_.index(step);
+      } else if (trips == 1) {
+        tile.size = extent;
+      } else {
+        tile.size = std::nullopt;
+        tile.full = step;
+        tile.count = builder_.apply(
+            Opcode::Min, {builder_.index(step), builder_.apply(Opcode::Sub, {builder_.index(extent), tile.base})});
+      }
+    }
+    std::size_t threads = blocks;
+    while (threads < levels_.size() && levels_[threads].bind == Bind::Thread) ++threads;
+    if (threads > blocks) {
+      thread_loops(blocks, threads, tiles);
+    } else {
+      if (blocks > 0) produce(blocks - 1, tiles);
+      serial_loops(blocks, tiles);
+    }
+    return std::vector<ValueId>{};
+  });
+}
+
+/// Threads are numbered in one dimension too, the last axis fastest, so that neighbours touch neighbouring elements.
+void ComputeLowering::thread_loops(std::size_t begin, std::size_t end, Tiles tiles) {
+  std::vector<std::int64_t> trips;
+  std::int64_t count = 1;
+  for (std::size_t k = begin; k < end; ++k) {
+    const Level& level = levels_[k];
+    const std::int64_t nominal = level.enclosing != 0 ? level.enclosing : constant_extent(level.axis);
+    trips.push_back((std::min(nominal, std::max<std::int64_t>(constant_extent(level.axis), 1)) + level.step - 1) /
+                    level.step);
+    count *= trips.back();
+  }
+  builder_.for_loop(
+      "thread", builder_.index(count), Binding::Thread, {}, [&](ValueId thread, std::span<const ValueId>) {
+        std::int64_t below = count;
+        for (std::size_t k = begin; k < end; ++k) {
+          below /= trips[k - begin];
+          const ValueId number = builder_.apply(
+              Opcode::Mod,
+              {builder_.apply(Opcode::FloorDiv, {thread, builder_.index(below)}), builder_.index(trips[k - begin])});
+          Tile& tile = tiles[levels_[k].axis];
+          const ValueId offset = builder_.mul(number, levels_[k].step);
+          tile.base = builder_.add(tile.base, offset);
+          tile.count = builder_.apply(Opcode::Sub, {tile.count, offset});
+        }
+        guard_threads(begin, end, tiles);
+        return std::vector<ValueId>{};
+      });
+}
+
+/// Lets only those threads go on that have something to do, with the full step or the rest of the extent.
+void ComputeLowering::guard_threads(std::size_t level, std::size_t end, Tiles tiles) {
+  if (level == end) return serial_loops(end, std::move(tiles));
+  const Level& here = levels_[level];
+  const std::int64_t step = here.step, extent = constant_extent(here.axis), rest = extent % step;
+  const auto go_on = [&](std::int64_t size) {
+    Tiles inner = tiles;
+    inner[here.axis].size = size;
+    inner[here.axis].count = builder_.index(size);
+    guard_threads(level + 1, end, std::move(inner));
+    return std::vector<ValueId>{};
+  };
+  const auto nothing = [] { return std::vector<ValueId>{}; };
+  const Tile& tile = tiles[here.axis];
+  const std::int64_t nominal = here.enclosing != 0 ? here.enclosing : extent;
+  if (tile.size && *tile.size % step == 0 && *tile.size == nominal) {
+    go_on(step);
+    return;
+  }
+  const ValueId remaining = tile.count;
+  builder_.if_else(
+      builder_.apply(Opcode::Ge, {remaining, builder_.index(step)}), [&] { return go_on(step); },
+      [&] {
+        if (rest == 0) return nothing();
+        return builder_.if_else(
+            builder_.apply(Opcode::Gt, {remaining, builder_.index(0)}), [&] { return go_on(rest); }, nothing);
+      });
+}
+
+void ComputeLowering::serial_loops(std::size_t level, Tiles tiles) {
+  if (level == levels_.size() || levels_[level].reduction || levels_[level].bind != Bind::Serial)
+    return settle_sizes(level, std::move(tiles));
+  const Level& here = levels_[level];
+  const Tile tile = tiles[here.axis];
+  if (runs_along(level)) return settle_sizes(level, std::move(tiles));
+  if (tile.size && *tile.size <= here.step) {
+    produce(level, tiles);
+    return serial_loops(level + 1, std::move(tiles));
+  }
+  if (walked_again(level) && !(tile.size && *tile.size % here.step == 0)) return outer_serial_loop(level, tiles);
+  const auto run = [&](ValueId base, std::int64_t size) {
+    Tiles inner = tiles;
+    inner[here.axis] = {base, builder_.index(size), size};
+    produce(level, inner);
+    serial_loops(level + 1, std::move(inner));
+  };
+  const ValueId full = builder_.apply(Opcode::FloorDiv, {tile.count, builder_.index(here.step)});
+  builder_.for_loop(graph_.axis_names[static_cast<std::size_t>(here.axis.index)], full, Binding::Serial, {},
+                    [&](ValueId number, std::span<const ValueId>) {
+                      run(builder_.add(tile.base, builder_.mul(number, here.step)), here.step);
+                      return std::vector<ValueId>{};
+                    });
+  // What is left over has one size, whatever the outer tiles: their steps are multiples of this one.
+  const std::int64_t rest = (tile.size ? *tile.size : constant_extent(here.axis)) % here.step;
+  if (rest == 0) return;
+  const ValueId base = builder_.add(tile.base, builder_.mul(full, here.step));
+  const ValueId left = builder_.apply(Opcode::Mod, {tile.count, builder_.index(here.step)});
+  builder_.if_else(
+      builder_.apply(Opcode::Gt, {left, builder_.index(0)}),
+      [&] {
+        run(base, rest);
+        return std::vector<ValueId>{};
+      },
+      [] { return std::vector<ValueId>{}; });
+}
+
+/// Whether a serial loop further in walks the tile of this one.
+bool ComputeLowering::walked_again(std::size_t level) const {
+  return std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(level) + 1, levels_.end(), [&](const Level& inner) {
+    return inner.axis == levels_[level].axis && inner.bind == Bind::Serial;
+  });
+}
+
+/// One body for whole tiles and for the last one, whose size the loops further in find out: bodies do not multiply.
+void ComputeLowering::outer_serial_loop(std::size_t level, const Tiles& tiles) {
+  const Level& here = levels_[level];
+  const Tile& tile = tiles.at(here.axis);
+  const ValueId step = builder_.index(here.step);
+  const ValueId trips =
+      builder_.apply(Opcode::FloorDiv, {builder_.add(tile.count, builder_.index(here.step - 1)), step});
+  builder_.for_loop(
+      graph_.axis_names[static_cast<std::size_t>(here.axis.index)], trips, Binding::Serial, {},
+      [&](ValueId number, std::span<const ValueId>) {
+        const ValueId offset = builder_.mul(number, here.step);
+        Tiles inner = tiles;
+        Tile& part = inner[here.axis];
+        part.base = builder_.add(tile.base, offset);
+        part.count = builder_.apply(Opcode::Min, {step, builder_.apply(Opcode::Sub, {tile.count, offset})});
+        part.size = std::nullopt;
+        part.full = here.step;
+        produce(level, inner);
+        serial_loops(level + 1, std::move(inner));
+        return std::vector<ValueId>{};
+      });
+}
+
+/// A register tile has a size that is known: a body each for whole blocks and for the last one along an axis.
+void ComputeLowering::settle_sizes(std::size_t level, Tiles tiles) {
+  const auto open = std::find_if(tiles.begin(), tiles.end(), [](const auto& entry) { return !entry.second.size; });
+  if (open == tiles.end()) return split_guards(level, tiles);
+  const auto go_on = [&](std::int64_t size) {
+    Tiles settled = tiles;
+    settled[open->first].size = size;
+    settle_sizes(level, std::move(settled));
+    return std::vector<ValueId>{};
+  };
+  const Tile& tile = open->second;
+  const std::int64_t rest = constant_extent(open->first) % tile.full;
+  builder_.if_else(
+      builder_.apply(Opcode::Eq, {tile.count, builder_.index(tile.full)}), [&] { return go_on(tile.full); },
+      [&] { return go_on(rest); });
+}
+
+/// Two bodies where that spares masks: one for tiles in which conditions hold everywhere, one for those at a border.
+/// Conditions on different axes split one after the other.
+void ComputeLowering::split_guards(std::size_t level, const Tiles& tiles) {
+  std::map<std::vector<AxisId>, std::vector<Holding>> open;
+  const std::set<const scalar::Node*> before = assumed_;
+  for (const Guard& guard : guards_) {
+    const std::optional<ValueId> holds = holds_in(guard, tiles);
+    if (!holds) continue;
+    if (const scalar::Value* known = builder_.as_constant(*holds)) {
+      if (known->as_bool()) assumed_.insert(guard.condition.get());
+      continue;
+    }
+    std::vector<AxisId> axes;
+    for (const affine::LinearForm::Term& term : guard.form.terms) {
+      const AxisId axis = axis_of(term.expr);
+      if (tiles.contains(axis)) axes.push_back(axis);
+    }
+    open[std::move(axes)].push_back({guard.condition.get(), *holds});
+  }
+  std::vector<std::vector<Holding>> groups;
+  for (auto& [axes, group] : open) groups.push_back(std::move(group));
+  split_group(level, tiles, groups, 0);
+  assumed_ = before;
+}
+
+void ComputeLowering::split_group(std::size_t level, const Tiles& tiles,
+                                  const std::vector<std::vector<Holding>>& groups, std::size_t next) {
+  if (next == groups.size() || next == kMostSplits) return register_tile(level, tiles);
+  ValueId all = builder_.constant(scalar::Value::boolean(true));
+  for (const Holding& holding : groups[next]) all = builder_.apply(Opcode::And, {all, holding.holds});
+  const auto go_on = [&](bool inside) {
+    return [&, inside] {
+      const std::set<const scalar::Node*> before = assumed_;
+      for (const Holding& holding : groups[next]) {
+        if (inside) assumed_.insert(holding.condition);
+      }
+      split_group(level, tiles, groups, next + 1);
+      assumed_ = before;
+      return std::vector<ValueId>{};
+    };
+  };
+  builder_.if_else(all, go_on(true), go_on(false));
+}
+
+/// Whether the guard holds at every point of the tile and for every element of the reduction: the least value of its
+/// form. Nothing when that is not known at the tile.
+std::optional<ValueId> ComputeLowering::holds_in(const Guard& guard, const Tiles& tiles) {
+  ValueId least = builder_.index(guard.form.constant);
+  for (const affine::LinearForm::Term& term : guard.form.terms) {
+    const AxisId axis = axis_of(term.expr);
+    ValueId first = builder_.index(0);
+    std::int64_t size = 0;
+    if (const auto tile = tiles.find(axis); tile != tiles.end()) {
+      first = tile->second.base;
+      size = *tile->second.size;
+    } else {
+      const std::optional<std::int64_t> extent = reduction_extent(axis);
+      if (!extent) return std::nullopt;
+      size = *extent;
+    }
+    if (size < 1) return std::nullopt;
+    const ValueId lowest = term.coefficient > 0 ? first : builder_.add(first, builder_.index(size - 1));
+    least = builder_.add(least, builder_.mul(lowest, term.coefficient));
+  }
+  return builder_.apply(Opcode::Ge, {least, builder_.index(0)});
+}
+
+std::optional<std::int64_t> ComputeLowering::reduction_extent(AxisId axis) const {
+  if (!compute_.reduction) return std::nullopt;
+  for (const tensor::Axis& candidate : compute_.reduction->axes) {
+    if (candidate.id == axis) return scalar::as_i64(candidate.extent);
+  }
+  return std::nullopt;
+}
+
+void ComputeLowering::add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out) {
+  while (level < levels_.size() && levels_[level].reduction) ++level;
+  if (level == levels_.size()) {
+    // An axis without a loop of its own has one element here.
+    for (const auto& [axis, tile] : tiles) {
+      if (!point[axis].value) point[axis].value = tile.base;
+    }
+    out.push_back(std::move(point));
+    return;
+  }
+  const Level& here = levels_[level];
+  const Tile& tile = tiles.at(here.axis);
+  CORRLOOM_CHECK(tile.size.has_value(), "the register tile has a size that is not known");
+  if (here.bind == Bind::Vector) {
+    CORRLOOM_CHECK(here.enclosing > 0, "a vector loop needs an enclosing step");
+    const int lanes = static_cast<int>(here.enclosing);
+    ValueId mask;
+    if (*tile.size < lanes) {
+      const ValueId lane = builder_.ramp(builder_.index(0), 1, lanes);
+      mask = builder_.apply(Opcode::Lt, {lane, builder_.index(*tile.size)});
+    }
+    const int present = static_cast<int>(std::min<std::int64_t>(*tile.size, lanes));
+    const std::int64_t position = point[here.axis].position;
+    point[here.axis] = {builder_.ramp(tile.base, 1, lanes), mask, present, position};
+    return add_points(level + 1, tiles, std::move(point), out);
+  }
+  CORRLOOM_CHECK(here.bind == Bind::Unroll, "only unrolled and vector loops stand in the register tile");
+  for (std::int64_t at = 0; at < *tile.size; at += here.step) {
+    Tiles inner = tiles;
+    const std::int64_t size = std::min(here.step, *tile.size - at);
+    inner[here.axis] = {builder_.add(tile.base, builder_.index(at)), builder_.index(size), size};
+    Point next = point;
+    next[here.axis].position += at;
+    add_points(level + 1, inner, std::move(next), out);
+  }
+}
+
+ValueId ComputeLowering::mask_of(const Point& point) {
+  for (const auto& [axis, at] : point) {
+    if (at.mask) return at.mask;
+  }
+  return {};
+}
+
+ValueId ComputeLowering::evaluate(const Expr& expr, const Point& point, const std::vector<ValueId>& accumulators,
+                                  const std::vector<ValueId>& others, ValueId guard) {
+  TileEvaluator evaluator(
+      builder_,
+      {[&](AxisId axis) { return point.at(axis).value; },
+       [&](int index, bool other) { return (other ? others : accumulators)[static_cast<std::size_t>(index)]; },
+       [&](TensorId tensor) { return kernel_.buffers.at(tensor); },
+       [&](TensorId tensor) -> const std::vector<ValueId>* {
+         const auto origin = kernel_.origins.find(tensor);
+         return origin == kernel_.origins.end() ? nullptr : &origin->second;
+       },
+       [&](const Expr& read, std::size_t k) { return check_of(read, k); }},
+      assumed_);
+  return evaluator.evaluate(expr, guard);
+}
+
+void ComputeLowering::register_tile(std::size_t level, const Tiles& tiles) {
+  if (level < levels_.size() && runs_along(level)) return running_tile(level, tiles);
+  std::vector<Point> tile_points;
+  add_points(level, tiles, {}, tile_points);
+  Accumulators accumulators(tile_points.size());
+  if (compute_.reduction) {
+    accumulators = reduce(level, tile_points, initial(tile_points));
+    if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes) merge_lanes(tile_points, accumulators);
+  }
+  store_tile(tile_points, accumulators);
+}
+
+void ComputeLowering::store_tile(const std::vector<Point>& tile_points, const Accumulators& accumulators) {
+  std::vector<Result> results;
+  for (std::size_t k = 0; k < tile_points.size(); ++k) {
+    const ValueId mask = mask_of(tile_points[k]);
+    results.push_back({tile_points[k], evaluate(compute_.body, tile_points[k], accumulators[k], {}, mask)});
+  }
+  store(results);
+}
+
+/// Whether the loop is the last one over the result, in single steps over the whole axis of a running reduction, with
+/// the range that ends there directly below it.
+bool ComputeLowering::runs_along(std::size_t level) const {
+  const Level& here = levels_[level];
+  if (!compute_.reduction || compute_.reduction->order.kind == tensor::Order::Kind::Lanes) return false;
+  if (!range_checks_.empty()) return false;  // they judge a whole range, not what a place adds to it
+  if (here.axis != running_ || here.bind != Bind::Serial || here.step != 1 || here.enclosing != 0) return false;
+  if (level + 1 == levels_.size()) return false;
+  if (!schedule::computed_at(graph_, kernel_.schedule, stage_, static_cast<int>(level)).empty()) return false;
+  const Level& below = levels_[level + 1];
+  return below.axis == compute_.reduction->axes.front().id && below.bind == Bind::Serial && below.step == 1;
+}
+
+/// A running reduction: the accumulators go from place to place, with the number of elements that they hold.
+void ComputeLowering::running_tile(std::size_t level, const Tiles& tiles) {
+  const AxisId axis = levels_[level].axis;
+  std::vector<Point> tile_points;
+  add_points(level + 1, tiles, {}, tile_points);
+  std::vector<ValueId> start = flatten(initial(tile_points));
+  start.push_back(builder_.index(0));
+  builder_.for_loop(graph_.axis_names[static_cast<std::size_t>(axis.index)], tiles.at(axis).count, Binding::Serial,
+                    start, [&](ValueId number, std::span<const ValueId> carried) {
+                      for (Point& point : tile_points) point[axis] = {builder_.add(tiles.at(axis).base, number), {}};
+                      return running_place(level, tile_points, carried);
+                    });
+}
+
+/// Takes the elements that this place has beyond those before it, and stores.
+std::vector<ValueId> ComputeLowering::running_place(std::size_t level, std::vector<Point>& tile_points,
+                                                    std::span<const ValueId> carried) {
+  const AxisId reduced = levels_[level + 1].axis;
+  const ValueId held = carried.back();
+  const ValueId end = extent_of(reduced, tile_points.front());
+  CORRLOOM_CHECK(builder_.type(end).lanes == 1, "the range of a reduction depends on the vector axis");
+  const ValueId holds = builder_.apply(Opcode::Max, {held, end});
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    for (Point& point : tile_points) point[reduced] = {builder_.add(held, number), {}};
+    return flatten(reduce(level + 2, tile_points, unflatten(values)));
+  };
+  std::vector<ValueId> after = builder_.for_loop(graph_.axis_names[static_cast<std::size_t>(reduced.index)],
+                                                 builder_.apply(Opcode::Sub, {holds, held}), Binding::Serial,
+                                                 {carried.begin(), carried.end() - 1}, body);
+  store_tile(tile_points, unflatten(after));
+  after.push_back(holds);
+  return after;
+}
+
+/// Points that differ only along the last axis of the result, where they stand one behind the other.
+std::vector<std::vector<std::size_t>> ComputeLowering::runs_of(const std::vector<Point>& points) const {
+  const AxisId last = compute_.axes.empty() ? AxisId{} : compute_.axes.back().id;
+  std::map<std::vector<ValueId>, std::vector<std::size_t>> runs;
+  std::vector<std::vector<ValueId>> order;
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    std::vector<ValueId> others;
+    for (const tensor::Axis& axis : compute_.axes) {
+      if (axis.id != last) others.push_back(points[k].at(axis.id).value);
+    }
+    if (!runs.contains(others)) order.push_back(others);
+    runs[std::move(others)].push_back(k);
+  }
+  std::vector<std::vector<std::size_t>> out;
+  for (const std::vector<ValueId>& others : order) out.push_back(std::move(runs[others]));
+  return out;
+}
+
+/// Vectors along an axis other than the last one are stored through a transpose where the tile has enough elements
+/// beside each other in the result.
+void ComputeLowering::store(const std::vector<Result>& results) {
+  const tensor::Axis* vector = nullptr;
+  for (const Level& level : levels_) {
+    if (level.bind != Bind::Vector || level.reduction) continue;
+    for (const tensor::Axis& axis : compute_.axes) vector = axis.id == level.axis ? &axis : vector;
+  }
+  if (vector == nullptr || vector == &compute_.axes.back()) {
+    for (const Result& result : results) store_one(result);
+    return;
+  }
+  std::vector<Point> points;
+  for (const Result& result : results) points.push_back(result.point);
+  for (const std::vector<std::size_t>& run : runs_of(points)) {
+    if (run.size() < kTransposedRows) {
+      for (std::size_t k : run) store_one(results[k]);
+      continue;
+    }
+    const auto lanes = static_cast<std::size_t>(builder_.type(points[run.front()].at(vector->id).value).lanes);
+    for (std::size_t first = 0; first < run.size(); first += lanes) {
+      std::vector<const Result*> part;
+      for (std::size_t k = first; k < std::min(first + lanes, run.size()); ++k) part.push_back(&results[run[k]]);
+      store_transposed(part, vector->id, static_cast<int>(lanes));
+    }
+  }
+}
+
+void ComputeLowering::store_one(const Result& result) {
+  std::vector<ValueId> index;
+  for (const tensor::Axis& axis : compute_.axes) index.push_back(result.point.at(axis.id).value);
+  builder_.store(kernel_.buffers.at(id_), result_index(std::move(index)), result.value, mask_of(result.point));
+}
+
+void ComputeLowering::store_transposed(const std::vector<const Result*>& part, AxisId vector, int lanes) {
+  std::vector<ValueId> rows;
+  for (const Result* result : part) rows.push_back(builder_.splat(result->value, lanes));
+  rows.resize(static_cast<std::size_t>(lanes), rows.front());
+  const std::vector<ValueId> columns = transpose(builder_, std::move(rows));
+  const Point& first = part.front()->point;
+  const loop::Ramp* ramp = builder_.as_ramp(first.at(vector).value);
+  CORRLOOM_CHECK(ramp != nullptr && ramp->stride == 1, "a vector axis that is no ramp");
+  const ValueId base = ramp->base;
+  const AxisId last = compute_.axes.back().id;
+  ValueId mask;
+  if (part.size() < static_cast<std::size_t>(lanes)) {
+    const ValueId count = builder_.index(static_cast<std::int64_t>(part.size()));
+    mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), count});
+  }
+  for (int lane = 0; lane < first.at(vector).lanes; ++lane) {
+    std::vector<ValueId> index;
+    for (const tensor::Axis& axis : compute_.axes) {
+      const ValueId value = first.at(axis.id).value;
+      index.push_back(axis.id == vector ? builder_.add(base, builder_.index(lane))
+                      : axis.id == last ? builder_.ramp(value, 1, lanes)
+                                        : value);
+    }
+    builder_.store(kernel_.buffers.at(id_), result_index(std::move(index)), columns[static_cast<std::size_t>(lane)],
+                   mask);
+  }
+}
+
+}  // namespace corrloom::passes

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "compiler/passes/evaluate_tile.h"
+#include "compiler/passes/function_builder.h"
+#include "compiler/passes/tile_guards.h"
+#include "ir/affine/affine.h"
+#include "ir/schedule/regions.h"
+#include "ir/schedule/schedule.h"
+#include "ir/tensor/check_site.h"
+#include "ir/tensor/graph.h"
+#include "ir/tensor/range_check.h"
+
+namespace corrloom::passes {
+
+/// A kernel while it is built: what its computes share.
+struct KernelState {
+  const tensor::Graph& graph;
+  const schedule::Schedule& schedule;
+  const std::vector<tensor::CheckSite>& sites;  ///< of the graph
+  FunctionBuilder builder;
+  std::map<tensor::TensorId, loop::BufferId> buffers = {};
+  /// Of values that the kernel keeps for itself: the element of each dimension with which the buffer begins.
+  std::map<tensor::TensorId, std::vector<loop::ValueId>> origins = {};
+};
+
+/// What the loops so far leave of an axis: the elements [base, base + count).
+struct Tile {
+  loop::ValueId base;
+  loop::ValueId count;
+  std::optional<std::int64_t> size;  ///< the count, where it is known
+  std::int64_t full = 0;             ///< where it is not: it is this, or the rest of the extent by it
+};
+
+/// An axis at one point of the register tile: a scalar or a ramp, and the lanes that exist (a default id: all).
+struct PointAxis {
+  loop::ValueId value;
+  loop::ValueId mask;
+  int lanes = 1;              ///< how many exist
+  std::int64_t position = 0;  ///< in an unrolled axis of the tile
+};
+using Point = std::map<scalar::AxisId, PointAxis>;
+using Tiles = std::map<scalar::AxisId, Tile>;
+
+/// Builds the loops of one compute.
+class ComputeLowering {
+ public:
+  ComputeLowering(KernelState& kernel, tensor::TensorId id, const schedule::Stage& stage);
+
+  /// The kernel of a compute at the root: its loops over blocks, and everything in them.
+  void run_kernel();
+  /// Loops over a region of the compute inside another one's: `bases` and sizes of its axes. It stores into the
+  /// kernel's own buffer.
+  void run_inside(const std::vector<loop::ValueId>& bases, const std::vector<std::int64_t>& sizes);
+
+ private:
+  struct Level {
+    scalar::AxisId axis;
+    std::int64_t step;
+    schedule::Bind bind;
+    bool reduction;
+    std::int64_t enclosing;  ///< step of the next outer loop of the axis, 0 when this is the outermost
+  };
+
+  void produce(std::size_t level, const Tiles& tiles);
+  void produce_one(tensor::TensorId producer, const std::vector<schedule::Region>& regions, const Tiles& tiles);
+  std::vector<loop::ValueId> result_index(std::vector<loop::ValueId> index);
+  void thread_loops(std::size_t begin, std::size_t end, Tiles tiles);
+  void guard_threads(std::size_t level, std::size_t end, Tiles tiles);
+  void serial_loops(std::size_t level, Tiles tiles);
+  bool walked_again(std::size_t level) const;
+  void outer_serial_loop(std::size_t level, const Tiles& tiles);
+  void settle_sizes(std::size_t level, Tiles tiles);
+  /// A condition and whether it holds in the whole tile.
+  struct Holding {
+    const scalar::Node* condition;
+    loop::ValueId holds;
+  };
+  void split_guards(std::size_t level, const Tiles& tiles);
+  void split_group(std::size_t level, const Tiles& tiles, const std::vector<std::vector<Holding>>& groups,
+                   std::size_t next);
+  std::optional<loop::ValueId> holds_in(const Guard& guard, const Tiles& tiles);
+  std::optional<std::int64_t> reduction_extent(scalar::AxisId axis) const;
+  void register_tile(std::size_t level, const Tiles& tiles);
+  void add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out);
+
+  /// What one point of the tile becomes.
+  struct Result {
+    Point point;
+    loop::ValueId value;
+  };
+  void store(const std::vector<Result>& results);
+  void store_one(const Result& result);
+  void store_transposed(const std::vector<const Result*>& part, scalar::AxisId vector, int lanes);
+
+  using Accumulators = std::vector<std::vector<loop::ValueId>>;  ///< by point, then accumulator
+  Accumulators reduce(std::size_t level, std::vector<Point>& tile_points, Accumulators accumulators);
+  Accumulators reduce_loop(const Level& level, std::vector<Point>& tile_points, Accumulators accumulators,
+                           std::size_t next);
+  /// The elements [base, base + count) of a reduction axis.
+  struct Part {
+    loop::ValueId base, count;
+  };
+  Part part_of(scalar::AxisId axis, const Point& point);
+  Accumulators reduce_parts(const Level& level, std::vector<Point>& tile_points, Accumulators accumulators,
+                            std::size_t next);
+  bool rows_fill_lanes() const;
+  Accumulators reduce_lanes(std::size_t first, std::vector<Point>& tile_points, Accumulators accumulators);
+  static std::vector<loop::ValueId> flatten(const Accumulators& accumulators);
+  Accumulators unflatten(std::span<const loop::ValueId> flat) const;
+  Accumulators step(std::vector<Point>& tile_points, const Accumulators& accumulators);
+  std::vector<loop::ValueId> step(const Point& point, const std::vector<loop::ValueId>& accumulators);
+  Accumulators reduce_window(scalar::AxisId axis, loop::ValueId base, std::int64_t taps,
+                             std::vector<Point>& tile_points, Accumulators accumulators);
+  scalar::AxisId window_axis(scalar::AxisId reduced) const;
+  void merge_lanes(std::vector<Point>& points, Accumulators& accumulators);
+  std::vector<loop::ValueId> merged(std::vector<std::vector<loop::ValueId>> run, const Point& point);
+  std::vector<std::vector<std::size_t>> runs_of(const std::vector<Point>& points) const;
+  Accumulators initial(const std::vector<Point>& tile_points);
+  bool runs_along(std::size_t level) const;
+  void running_tile(std::size_t level, const Tiles& tiles);
+  std::vector<loop::ValueId> running_place(std::size_t level, std::vector<Point>& tile_points,
+                                           std::span<const loop::ValueId> carried);
+  void store_tile(const std::vector<Point>& tile_points, const Accumulators& accumulators);
+
+  loop::ValueId evaluate(const scalar::Expr& expr, const Point& point, const std::vector<loop::ValueId>& accumulators,
+                         const std::vector<loop::ValueId>& others, loop::ValueId guard);
+  loop::ValueId mask_of(const Point& point);
+  std::int64_t constant_extent(scalar::AxisId axis) const;
+  loop::ValueId extent_of(scalar::AxisId axis, const Point& point);
+  loop::ValueId trips_of(scalar::AxisId axis, const Point& point, loop::ValueId reached = {});
+  bool may_leave(const scalar::Read& read, std::size_t dimension) const;
+  bool is_checked_as_range(const scalar::Expr& read, std::size_t dimension) const;
+  int site_of(const scalar::Read& read, std::size_t dimension) const;
+  std::optional<TileEvaluator::Check> check_of(const scalar::Expr& read, std::size_t dimension);
+
+  KernelState& kernel_;
+  const tensor::Graph& graph_;
+  const schedule::Stage& stage_;
+  tensor::TensorId id_;
+  const tensor::Op& op_;
+  const tensor::Compute& compute_;
+  affine::Ranges ranges_;
+  std::vector<tensor::RangeCheck> range_checks_;
+  scalar::AxisId running_;  ///< the axis of a running reduction, or none
+  std::vector<Level> levels_;
+  FunctionBuilder& builder_;
+  std::map<scalar::AxisId, std::int64_t> extents_;  ///< of the output axes: of the compute, or of the region
+  std::vector<Guard> guards_;
+  std::set<const scalar::Node*> assumed_;  ///< conditions that hold in the tile at hand
+  std::map<scalar::AxisId, Part> parts_;   ///< of reduction axes that are cut
+};
+
+}  // namespace corrloom::passes

@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <bit>
+
+#include "compiler/passes/lower_compute.h"
+#include "compiler/passes/readers.h"
+#include "compiler/passes/tile_shuffles.h"
+#include "ir/base/errors.h"
+
+namespace corrloom::passes {
+
+using loop::Binding;
+using loop::ValueId;
+using scalar::AxisId;
+using scalar::Expr;
+using scalar::Opcode;
+using schedule::Bind;
+using tensor::Accumulator;
+
+/// The accumulators before the first element, in as many lanes as the steps will have.
+ComputeLowering::Accumulators ComputeLowering::initial(const std::vector<Point>& tile_points) {
+  int lanes = 1;
+  for (const Level& level : levels_) {
+    if (level.bind == Bind::Vector)
+      lanes = static_cast<int>(level.reduction ? compute_.reduction->order.lanes : level.enclosing);
+  }
+  Accumulators out;
+  for (const Point& point : tile_points) {
+    std::vector<ValueId> start;
+    for (const Accumulator& accumulator : compute_.reduction->accumulators) {
+      start.push_back(builder_.splat(evaluate(accumulator.init, point, {}, {}, mask_of(point)), lanes));
+    }
+    out.push_back(std::move(start));
+  }
+  return out;
+}
+
+/// One element of the reduction at every point of the tile.
+ComputeLowering::Accumulators ComputeLowering::step(std::vector<Point>& tile_points, const Accumulators& accumulators) {
+  Accumulators out;
+  for (std::size_t k = 0; k < tile_points.size(); ++k) out.push_back(step(tile_points[k], accumulators[k]));
+  return out;
+}
+
+std::vector<ValueId> ComputeLowering::step(const Point& point, const std::vector<ValueId>& accumulators) {
+  const ValueId mask = mask_of(point);
+  std::vector<ValueId> next;
+  for (std::size_t a = 0; a < accumulators.size(); ++a) {
+    const ValueId value = evaluate(compute_.reduction->accumulators[a].step, point, accumulators, {}, mask);
+    next.push_back(builder_.splat(value, builder_.type(accumulators[a]).lanes));
+  }
+  return next;
+}
+
+ValueId ComputeLowering::extent_of(AxisId axis, const Point& point) {
+  for (const tensor::Axis& candidate : compute_.reduction->axes) {
+    if (candidate.id == axis) return evaluate(candidate.extent, point, {}, {}, {});
+  }
+  CORRLOOM_CHECK(false, "not a reduction axis");
+  return {};
+}
+
+/// How often the loop of a reduction axis runs: its extent, or not at all where a read of its range would leave a
+/// tensor. `reached` says whether the axes around it run (a default id: they do).
+ValueId ComputeLowering::trips_of(AxisId axis, const Point& point, ValueId reached) {
+  const ValueId extent = extent_of(axis, point);
+  const std::vector<tensor::Axis>& axes = compute_.reduction->axes;
+  ValueId inside;
+  for (const tensor::RangeCheck& check : range_checks_) {
+    const scalar::Read& read = *scalar::as_read(check.read);
+    if (axes[check.axis].id != axis || !may_leave(read, check.dimension)) continue;
+    const Expr& limit = graph_.op(read.source).extents[check.dimension];
+    ValueId runs = builder_.apply(Opcode::Gt, {extent, builder_.index(0)});
+    if (reached) runs = builder_.apply(Opcode::And, {reached, runs});
+    const Expr subscript = tensor::checked_subscript(check, axes[check.axis].extent, limit);
+    const ValueId tested = evaluate(subscript, point, {}, {}, {});
+    const ValueId ok = builder_.check(site_of(read, check.dimension), tested, evaluate(limit, point, {}, {}, {}), runs);
+    inside = inside ? builder_.apply(Opcode::And, {inside, ok}) : ok;
+  }
+  return inside ? builder_.apply(Opcode::Select, {inside, extent, builder_.index(0)}) : extent;
+}
+
+/// True unless a proof or its bounds show that the subscript stays inside.
+bool ComputeLowering::may_leave(const scalar::Read& read, std::size_t dimension) const {
+  if (read.check != scalar::ReadCheck::Runtime) return false;
+  const std::optional<std::int64_t> limit = scalar::as_i64(graph_.op(read.source).extents[dimension]);
+  const std::optional<affine::Interval> bounds = affine::interval_of(read.index[dimension], ranges_);
+  return !limit || !bounds || bounds->low < 0 || bounds->high >= *limit;
+}
+
+bool ComputeLowering::is_checked_as_range(const Expr& read, std::size_t dimension) const {
+  return std::any_of(range_checks_.begin(), range_checks_.end(), [&](const tensor::RangeCheck& check) {
+    return check.read == read && check.dimension == dimension;
+  });
+}
+
+int ComputeLowering::site_of(const scalar::Read& read, std::size_t dimension) const {
+  const std::string extent = tensor::extent_text(graph_, graph_.op(read.source).extents[dimension]);
+  const tensor::CheckSite wanted = tensor::check_site(graph_, read, dimension, extent);
+  const auto found = std::lower_bound(kernel_.sites.begin(), kernel_.sites.end(), wanted);
+  CORRLOOM_CHECK(found != kernel_.sites.end() && !(wanted < *found), "a check without a site: ", wanted.read);
+  return static_cast<int>(found - kernel_.sites.begin());
+}
+
+/// The check that a subscript needs by itself: none where its bounds show that it stays inside, or where the range that
+/// it belongs to is checked.
+std::optional<TileEvaluator::Check> ComputeLowering::check_of(const Expr& node, std::size_t dimension) {
+  const scalar::Read& read = *scalar::as_read(node);
+  if (!may_leave(read, dimension) || is_checked_as_range(node, dimension)) return std::nullopt;
+  return TileEvaluator::Check{site_of(read, dimension),
+                              evaluate(graph_.op(read.source).extents[dimension], {}, {}, {}, {})};
+}
+
+ComputeLowering::Accumulators ComputeLowering::reduce(std::size_t level, std::vector<Point>& tile_points,
+                                                      Accumulators accumulators) {
+  while (level < levels_.size() && !levels_[level].reduction) ++level;
+  if (level == levels_.size()) return step(tile_points, accumulators);
+  const Level& here = levels_[level];
+  if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes && !rows_fill_lanes())
+    return reduce_lanes(0, tile_points, std::move(accumulators));
+  if (here.bind == Bind::Vector)
+    return reduce_lanes(compute_.reduction->axes.size() - 1, tile_points, std::move(accumulators));
+  if (here.step > 1) return reduce_parts(here, tile_points, std::move(accumulators), level + 1);
+  if (here.bind == Bind::Unroll) {
+    const Part part = part_of(here.axis, tile_points.front());
+    const std::optional<std::int64_t> trips = builder_.as_index(part.count);
+    CORRLOOM_CHECK(trips.has_value(), "an unrolled reduction loop has an extent that is not known");
+    const bool innermost = std::none_of(levels_.begin() + static_cast<std::ptrdiff_t>(level) + 1, levels_.end(),
+                                        [](const Level& inner) { return inner.reduction; });
+    if (innermost) return reduce_window(here.axis, part.base, *trips, tile_points, std::move(accumulators));
+    for (std::int64_t at = 0; at < *trips; ++at) {
+      for (Point& point : tile_points) point[here.axis] = {builder_.add(part.base, builder_.index(at)), {}};
+      accumulators = reduce(level + 1, tile_points, std::move(accumulators));
+    }
+    return accumulators;
+  }
+  return reduce_loop(here, tile_points, std::move(accumulators), level + 1);
+}
+
+/// The taps of an unrolled window, in the order in which points need new elements: what neighbours read together is
+/// read once and soon done with. At each point the taps keep their order.
+ComputeLowering::Accumulators ComputeLowering::reduce_window(AxisId axis, ValueId base, std::int64_t taps,
+                                                             std::vector<Point>& tile_points,
+                                                             Accumulators accumulators) {
+  const AxisId moved = window_axis(axis);
+  const auto position = [&](const Point& point) { return moved ? point.at(moved).position : 0; };
+  std::int64_t last = 0;
+  for (const Point& point : tile_points) last = std::max(last, position(point));
+  for (std::int64_t element = 0; element < taps + last; ++element) {
+    for (std::size_t k = 0; k < tile_points.size(); ++k) {
+      const std::int64_t tap = element - position(tile_points[k]);
+      if (tap < 0 || tap >= taps) continue;
+      tile_points[k][axis] = {builder_.add(base, builder_.index(tap)), {}};
+      accumulators[k] = step(tile_points[k], accumulators[k]);
+    }
+  }
+  return accumulators;
+}
+
+/// The output axis that stands in a subscript beside the reduction axis and moves it as much, if any.
+AxisId ComputeLowering::window_axis(AxisId reduced) const {
+  AxisId found;
+  for (const Accumulator& accumulator : compute_.reduction->accumulators) {
+    scalar::for_each_node(accumulator.step, [&](const Expr& node) {
+      const scalar::Read* read = scalar::as_read(node);
+      if (read == nullptr) return;
+      for (const Expr& subscript : read->index) {
+        const std::optional<affine::LinearForm> form = affine::linear_form(subscript);
+        if (!form || form->coefficient_of(reduced) == 0) continue;
+        for (const tensor::Axis& axis : compute_.axes) {
+          if (form->coefficient_of(axis.id) == form->coefficient_of(reduced)) found = axis.id;
+        }
+      }
+    });
+  }
+  return found;
+}
+
+/// What the loops so far leave of a reduction axis.
+ComputeLowering::Part ComputeLowering::part_of(AxisId axis, const Point& point) {
+  const auto found = parts_.find(axis);
+  return found != parts_.end() ? found->second : Part{builder_.index(0), trips_of(axis, point)};
+}
+
+/// Whole steps of a reduction axis, then what is left of it: the loops further in see a constant size.
+ComputeLowering::Accumulators ComputeLowering::reduce_parts(const Level& here, std::vector<Point>& tile_points,
+                                                            Accumulators accumulators, std::size_t next) {
+  const Part whole = part_of(here.axis, tile_points.front());
+  const std::optional<std::int64_t> size = builder_.as_index(whole.count);
+  CORRLOOM_CHECK(size.has_value(), "a reduction axis is cut whose extent is not known");
+  const auto run = [&](ValueId base, std::int64_t count, Accumulators values) {
+    parts_[here.axis] = {base, builder_.index(count)};
+    return reduce(next, tile_points, std::move(values));
+  };
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(here.axis.index)];
+  const std::int64_t full = *size / here.step, rest = *size % here.step;
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    return flatten(run(builder_.add(whole.base, builder_.mul(number, here.step)), here.step, unflatten(values)));
+  };
+  accumulators = unflatten(builder_.for_loop(name, builder_.index(full), Binding::Serial, flatten(accumulators), body));
+  if (rest > 0)
+    accumulators = run(builder_.add(whole.base, builder_.index(full * here.step)), rest, std::move(accumulators));
+  parts_[here.axis] = whole;
+  return accumulators;
+}
+
+/// A loop that carries every accumulator of the tile.
+ComputeLowering::Accumulators ComputeLowering::reduce_loop(const Level& here, std::vector<Point>& tile_points,
+                                                           Accumulators accumulators, std::size_t next) {
+  const Part part = part_of(here.axis, tile_points.front());
+  const ValueId trips = part.count;
+  CORRLOOM_CHECK(builder_.type(trips).lanes == 1, "the range of a reduction depends on the vector axis");
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(here.axis.index)];
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    const ValueId at = builder_.add(part.base, number);
+    for (Point& point : tile_points) point[here.axis] = {at, {}};
+    return flatten(reduce(next, tile_points, unflatten(values)));
+  };
+  return unflatten(builder_.for_loop(name, trips, Binding::Serial, flatten(accumulators), body));
+}
+
+/// The halving tree of Order::Lanes at every point. Points beside each other in the result, in powers of two, share its
+/// operations and become one point whose last axis is a ramp.
+void ComputeLowering::merge_lanes(std::vector<Point>& points, Accumulators& accumulators) {
+  const auto lanes = static_cast<std::size_t>(compute_.reduction->order.lanes);
+  std::vector<Point> merged_points;
+  Accumulators merged_values;
+  for (const std::vector<std::size_t>& run : runs_of(points)) {
+    for (std::size_t first = 0; first < run.size();) {
+      const std::size_t size = std::min(std::bit_floor(run.size() - first), lanes);
+      std::vector<std::vector<ValueId>> part;
+      for (std::size_t k = first; k < first + size; ++k) part.push_back(accumulators[run[k]]);
+      Point point = points[run[first]];
+      merged_values.push_back(merged(std::move(part), point));
+      if (size > 1) {
+        PointAxis& last = point.at(compute_.axes.back().id);
+        last = {builder_.ramp(last.value, 1, static_cast<int>(size)), {}, static_cast<int>(size)};
+      }
+      // The reduction is over: its axes, and the lanes that existed, are no part of the result.
+      for (const tensor::Axis& axis : compute_.reduction->axes) point.erase(axis.id);
+      merged_points.push_back(std::move(point));
+      first += size;
+    }
+  }
+  points = std::move(merged_points);
+  accumulators = std::move(merged_values);
+}
+
+/// The finished accumulators of a run of points, each a vector with a lane a point.
+std::vector<ValueId> ComputeLowering::merged(std::vector<std::vector<ValueId>> run, const Point& point) {
+  const std::size_t each = compute_.reduction->accumulators.size();
+  int segments = 1;
+  for (int width = static_cast<int>(compute_.reduction->order.lanes); width > 1; width /= 2) {
+    std::vector<std::vector<ValueId>> next;
+    for (std::size_t k = 0; k < run.size(); k += 2) {
+      const bool pair = k + 1 < run.size();
+      std::vector<ValueId> lower, upper;
+      for (std::size_t a = 0; a < each; ++a) {
+        const Halves halves = split_runs(builder_, run[k][a], pair ? run[k + 1][a] : ValueId{}, segments);
+        lower.push_back(halves.first);
+        upper.push_back(halves.second);
+      }
+      std::vector<ValueId> values;
+      for (std::size_t a = 0; a < each; ++a) {
+        const ValueId value = evaluate(compute_.reduction->accumulators[a].merge, point, lower, upper, {});
+        values.push_back(builder_.splat(value, builder_.type(lower[a]).lanes));
+      }
+      next.push_back(std::move(values));
+    }
+    if (run.size() > 1) segments *= 2;
+    run = std::move(next);
+  }
+  return run.front();
+}
+
+/// Whether lanes can follow the last axis alone: then element numbers and its indices agree modulo the lanes.
+bool ComputeLowering::rows_fill_lanes() const {
+  const std::vector<tensor::Axis>& axes = compute_.reduction->axes;
+  const std::optional<std::int64_t> last = scalar::as_i64(axes.back().extent);
+  return axes.size() == 1 || (last && *last % compute_.reduction->order.lanes == 0);
+}
+
+/// Reduction axes `first` and after in the lanes of a vector: whole vectors of consecutive elements, then a masked one
+/// for the rest.
+ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, std::vector<Point>& tile_points,
+                                                            Accumulators accumulators) {
+  const std::span<const tensor::Axis> axes(compute_.reduction->axes.begin() + static_cast<std::ptrdiff_t>(first),
+                                           compute_.reduction->axes.end());
+  const int lanes = static_cast<int>(compute_.reduction->order.lanes);
+  ValueId count = builder_.index(1);
+  std::vector<ValueId> extents;
+  for (const tensor::Axis& axis : axes) {
+    const ValueId reached = builder_.apply(Opcode::Gt, {count, builder_.index(0)});
+    extents.push_back(trips_of(axis.id, tile_points.front(), reached));
+    count = builder_.apply(Opcode::Mul, {count, extents.back()});
+  }
+  const auto step_at = [&](ValueId number, ValueId mask, std::span<const ValueId> values) {
+    // Element `number` + lane, as indices of the axes: the last one fastest.
+    Point at;
+    ValueId rest = builder_.ramp(number, 1, lanes);
+    for (std::size_t k = axes.size(); k-- > 0;) {
+      at[axes[k].id] = {k == 0 ? rest : builder_.apply(Opcode::Mod, {rest, extents[k]}), mask};
+      if (k > 0) rest = builder_.apply(Opcode::FloorDiv, {rest, extents[k]});
+    }
+    std::vector<ValueId> flat;
+    const std::size_t each = compute_.reduction->accumulators.size();
+    for (std::size_t k = 0; k < tile_points.size(); ++k) {
+      Point point = tile_points[k];
+      for (const auto& [axis, value] : at) point[axis] = value;
+      const std::vector<ValueId> before(values.begin() + static_cast<std::ptrdiff_t>(k * each),
+                                        values.begin() + static_cast<std::ptrdiff_t>((k + 1) * each));
+      for (std::size_t a = 0; a < each; ++a) {
+        ValueId after =
+            builder_.splat(evaluate(compute_.reduction->accumulators[a].step, point, before, {}, mask), lanes);
+        if (mask) after = builder_.apply(Opcode::Select, {mask, after, before[a]});
+        flat.push_back(after);
+      }
+    }
+    return flat;
+  };
+  const ValueId full = builder_.apply(Opcode::FloorDiv, {count, builder_.index(lanes)});
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(axes.back().id.index)];
+  std::vector<ValueId> carried = builder_.for_loop(name, full, Binding::Serial, flatten(accumulators),
+                                                   [&](ValueId number, std::span<const ValueId> values) {
+                                                     return step_at(builder_.mul(number, lanes), {}, values);
+                                                   });
+  const ValueId rest = builder_.apply(Opcode::Mod, {count, builder_.index(lanes)});
+  if (builder_.as_index(rest) != std::optional<std::int64_t>(0)) {
+    const ValueId mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), rest});
+    carried = step_at(builder_.mul(full, lanes), mask, carried);
+  }
+  return unflatten(carried);
+}
+
+std::vector<ValueId> ComputeLowering::flatten(const Accumulators& accumulators) {
+  std::vector<ValueId> flat;
+  for (const auto& point : accumulators) flat.insert(flat.end(), point.begin(), point.end());
+  return flat;
+}
+
+ComputeLowering::Accumulators ComputeLowering::unflatten(std::span<const ValueId> flat) const {
+  const std::size_t each = compute_.reduction->accumulators.size();
+  Accumulators out;
+  for (std::size_t k = 0; k < flat.size(); k += each)
+    out.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(k),
+                     flat.begin() + static_cast<std::ptrdiff_t>(k + each));
+  return out;
+}
+
+}  // namespace corrloom::passes
