@@ -23,12 +23,45 @@ struct Variable {
   std::string extent;
 };
 
+/// Stand for any float and any integer type.
+constexpr const char* kAnyFloat = "F";
+constexpr const char* kAnyInteger = "I";
+
 bool is_float(const std::string& dtype) {
-  return dtype == "f32" || dtype == "f64" || dtype == "f16" || dtype == "bf16";
+  return dtype == "f32" || dtype == "f64" || dtype == "f16" || dtype == "bf16" || dtype == kAnyFloat;
 }
-bool is_unsigned(const std::string& dtype) {
-  return dtype[0] == 'u';
+/// Whether `abs` may refuse it.
+bool may_be_unsigned(const std::string& dtype) {
+  return dtype[0] == 'u' || dtype == kAnyInteger;
 }
+
+/// An op that others call, and how: the class of its operand, its operand's rank (0: any) and the dims of its results.
+struct Callee {
+  const char* name;
+  const char* text;
+  bool floats_only;
+  std::size_t rank;
+};
+constexpr Callee kCallees[] = {
+    {"folded",
+     "op folded<T: number>(X: T[...D]) -> Y: T[...D] {\n  Y[...d] = if X[...d] < 2 then X[...d] * 3 else 1\n}\n", false,
+     0},
+    {"shifted",
+     "op shifted<T: number>[by: int = 1](X: T[L, ...D]) -> Y: T[L, ...D] {\n"
+     "  Y[l, ...d] = X[l, ...d] + (X[l - by, ...d] pad wrap)\n}\n",
+     false, 0},
+    {"centred",
+     "op centred<T: float>(X: T[...D, L]) -> Y: T[...D, L] {\n"
+     "  Y[...d, l] = X[...d, l] - (max(m) X[...d, m])\n}\n",
+     true, 0},
+    {"softmax", "", true, 0},
+    {"relu", "", true, 0},
+    {"sobel_x", "", false, 2},
+};
+/// Gives two results.
+constexpr const char* kSplit =
+    "op split<T: number>(X: T[M, L]) -> (A: T[M], B: T[L, M]) {\n"
+    "  A[m] = sum(l) X[m, l]\n  B[l, m] = X[m, l] - A[m]\n}\n";
 
 class Generator {
  public:
@@ -37,6 +70,8 @@ class Generator {
   std::string run() {
     constexpr const char* kMain[] = {"f32", "f32", "f32", "f64", "f16", "bf16", "i32", "i64", "i8", "u8", "i16", "u32"};
     main_ = random_.pick(kMain);
+    if (random_.one_in(6)) main_ = random_.one_in(2) ? kAnyFloat : kAnyInteger;
+    has_attributes_ = random_.one_in(4);
     std::string parameters;
     const int inputs = static_cast<int>(random_.between(1, 3));
     for (int k = 0; k < inputs; ++k)
@@ -53,15 +88,26 @@ class Generator {
     for (int k = 0; k < outputs; ++k) body += result(k == 0 ? "Y" : "Z", results);
     std::string with;
     if (random_.one_in(8)) with = " with order = strict";
-    return "op f(" + parameters + ") -> " + (outputs == 2 ? "(" + results + ")" : results) + with + " {\n" + body +
-           "}\n";
+    return before_ + "op f" + type_parameter() + (has_attributes_ ? "[a: int = 2, g: float = 0.75]" : "") + "(" +
+           parameters + ") -> " + (outputs == 2 ? "(" + results + ")" : results) + with + " {\n" + body + "}\n";
   }
 
  private:
+  std::string type_parameter() const {
+    if (main_ == kAnyFloat) return "<F: float>";
+    return main_ == kAnyInteger ? "<I: integer>" : "";
+  }
+
+  /// Puts a definition or an import in front of the op, once.
+  void need(const std::string& text) {
+    if (before_.find(text) == std::string::npos) before_ += text;
+  }
+
   std::string input(const std::string& name) {
     static constexpr const char* kDims[] = {"A", "B", "C"};
-    static constexpr const char* kOthers[] = {"i32", "bool", "u8", "f32"};
-    Array array{name, random_.one_in(5) ? random_.pick(kOthers) : main_, {}};
+    static constexpr const char* kOthers[] = {"i32", "bool", "u8", "f32", "i64"};
+    // A type that is open is known from an argument: the first.
+    Array array{name, name != "P" && random_.one_in(4) ? random_.pick(kOthers) : main_, {}};
     const int rank = static_cast<int>(random_.between(1, 3));
     for (int axis = 0; axis < rank; ++axis) array.dims.push_back(random_.pick(kDims));
     for (const std::string& dim : array.dims) {
@@ -91,6 +137,8 @@ class Generator {
         return "3";
       case 4:
         return "max(" + dim + " - 1, 0)";
+      case 5:
+        return has_attributes_ ? dim + " + a" : dim;
       default:
         return dim;
     }
@@ -113,6 +161,7 @@ class Generator {
   }
 
   std::string local(const std::string& name) {
+    if (random_.one_in(5)) return call(name);
     if (random_.one_in(4)) return whole(name);
     std::vector<Variable> variables = left_variables();
     if (variables.empty()) variables.push_back({"i", random_.pick(dims_)});
@@ -178,12 +227,34 @@ class Generator {
     return "  let " + name + " = " + text + "\n";
   }
 
+  /// A local, or two, that another op gives.
+  std::string call(const std::string& name) {
+    const Array source = random_.pick(arrays_);
+    if (source.dtype == "bool" || source.dims.empty()) return whole(name);
+    if (source.dims.size() == 2 && random_.one_in(3)) {
+      need(kSplit);
+      const std::string second = name + "b";
+      arrays_.push_back({name, source.dtype, {source.dims[0]}});
+      arrays_.push_back({second, source.dtype, {source.dims[1], source.dims[0]}});
+      return "  let (" + name + ", " + second + ") = split(" + source.name + ")\n";
+    }
+    const Callee& callee = random_.pick(kCallees);
+    if ((callee.floats_only && !is_float(source.dtype)) || (callee.rank != 0 && callee.rank != source.dims.size()))
+      return whole(name);
+    const std::string text = callee.text;
+    need(text.empty() ? "import \"std\"\n" : text);
+    arrays_.push_back({name, source.dtype, source.dims});
+    const std::string attribute = text.find("by: int") != std::string::npos && random_.one_in(2) ? "[by = 2]" : "";
+    return "  let " + name + " = " + callee.name + attribute + "(" + source.name + ")\n";
+  }
+
   // ---- Expressions ----
 
   std::string literal(const std::string& dtype) {
     static constexpr const char* kFloats[] = {"0", "1", "0.5", "2", "3.25", "-1", "-0.0"};
     static constexpr const char* kInts[] = {"0", "1", "2", "3", "7"};
     if (dtype == "bool") return random_.one_in(2) ? "true" : "false";
+    if (is_float(dtype) && has_attributes_ && random_.one_in(5)) return "g";
     return is_float(dtype) ? random_.pick(kFloats) : random_.pick(kInts);
   }
 
@@ -200,7 +271,7 @@ class Generator {
       case 3:
         return function(dtype, depth);
       case 4:
-        return "(let v = " + expression(dtype, depth - 1) + " in " + two(dtype, "v", leaf(dtype)) + ")";
+        return "(let v = " + dtype + "(" + expression(dtype, depth - 1) + ") in " + two(dtype, "v", leaf(dtype)) + ")";
       default:
         return two(dtype, expression(dtype, depth - 1), expression(dtype, depth - 1));
     }
@@ -225,15 +296,25 @@ class Generator {
   }
 
   std::string function(const std::string& dtype, int depth) {
-    const std::string a = expression(dtype, depth - 1);
-    if (dtype == "bool") return "(!" + a + ")";
-    static constexpr const char* kTwo[] = {"min", "max"};
-    if (random_.one_in(3)) return std::string(random_.pick(kTwo)) + "(" + a + ", " + expression(dtype, depth - 1) + ")";
-    if (random_.one_in(4))
-      return "select(" + condition(depth - 1) + ", " + a + ", " + expression(dtype, depth - 1) + ")";
-    if (!is_float(dtype)) return is_unsigned(dtype) ? "(~" + a + ")" : "abs(" + a + ")";
-    static constexpr const char* kOne[] = {"exp", "sqrt", "tanh", "abs", "floor", "ceil", "log", "erf"};
-    return std::string(random_.pick(kOne)) + "(" + a + ")";
+    const std::string x = expression(dtype, depth - 1);
+    if (dtype == "bool") return "(!" + x + ")";
+    if (random_.one_in(4)) return "select(" + condition(depth - 1) + ", " + x + ", " + leaf(dtype) + ")";
+    if (random_.one_in(8)) return "clamp(" + x + ", " + leaf(dtype) + ", " + leaf(dtype) + ")";
+    if (random_.one_in(3)) {
+      static constexpr const char* kFloats[] = {"min", "max", "fmin", "fmax", "atan2", "pow", "fmod"};
+      static constexpr const char* kInts[] = {"min", "max"};
+      const char* name = is_float(dtype) ? random_.pick(kFloats) : random_.pick(kInts);
+      return std::string(name) + "(" + x + ", " + expression(dtype, depth - 1) + ")";
+    }
+    if (!is_float(dtype)) return may_be_unsigned(dtype) ? "(~" + x + ")" : "abs(" + x + ")";
+    if (random_.one_in(10)) return "fma(" + x + ", " + leaf(dtype) + ", " + leaf(dtype) + ")";
+    if (random_.one_in(10)) return "(if isnan(" + x + ") then " + leaf(dtype) + " else " + leaf(dtype) + ")";
+    if (random_.one_in(10)) return "max(" + x + ", lowest(" + dtype + ") * epsilon(" + dtype + "))";
+    static constexpr const char* kOne[] = {"abs",   "sign",    "exp",   "exp2",  "expm1", "log",   "log2",
+                                           "log1p", "sqrt",    "rsqrt", "sin",   "cos",   "tan",   "asin",
+                                           "acos",  "atan",    "sinh",  "cosh",  "tanh",  "asinh", "acosh",
+                                           "atanh", "sigmoid", "erf",   "floor", "ceil",  "round", "trunc"};
+    return std::string(random_.pick(kOne)) + "(" + x + ")";
   }
 
   std::string leaf(const std::string& dtype) {
@@ -254,7 +335,14 @@ class Generator {
   std::string read(const Array& array) {
     std::vector<std::string> subscripts;
     bool is_safe = true;
+    // Whether its elements lie inside is known when the op runs.
+    const std::string index = scope_.empty() || !random_.one_in(6) ? "" : data_subscript();
+    const std::int64_t index_axis = random_.between(0, static_cast<std::int64_t>(array.dims.size()) - 1);
     for (const std::string& dim : array.dims) {
+      if (!index.empty() && static_cast<std::int64_t>(subscripts.size()) == index_axis) {
+        subscripts.push_back(index);
+        continue;
+      }
       std::vector<std::string> fitting;
       for (const Variable& variable : scope_) {
         if (variable.extent == dim) fitting.push_back(variable.name);
@@ -272,10 +360,39 @@ class Generator {
     return "(" + text + " pad " + (random_.one_in(2) ? random_.pick(kModes) : literal(array.dtype)) + ")";
   }
 
+  /// A subscript made of elements: near zero, far off, or held inside; empty when nothing has elements that fit.
+  std::string data_subscript() {
+    for (const Array& array : arrays_) {
+      if (array.dtype == "bool" || is_float(array.dtype)) continue;
+      std::string element = array.name;
+      for (std::size_t axis = 0; axis < array.dims.size(); ++axis) {
+        std::string fitting;
+        for (const Variable& variable : scope_) {
+          if (variable.extent == array.dims[axis]) fitting = variable.name;
+        }
+        if (fitting.empty()) return "";
+        element += (axis == 0 ? "[" : ", ") + fitting;
+      }
+      element += "]";
+      switch (random_.between(0, 3)) {
+        case 0:
+          return element;
+        case 1:
+          return "i64(" + element + ") + 1";
+        case 2:
+          return element + " % 3";
+        default:
+          return "i64(clamp(" + element + ", 0, 2))";
+      }
+    }
+    return "";
+  }
+
   std::string any_subscript(const std::string& dim) {
     const std::string offset = std::to_string(random_.between(0, 4));
     if (scope_.empty()) return offset;
     const std::string name = random_.pick(scope_).name;
+    if (has_attributes_ && random_.one_in(4)) return "a * " + name + " - " + offset;
     switch (random_.between(0, 6)) {
       case 0:
         return name + " + " + offset;
@@ -298,8 +415,7 @@ class Generator {
     if (reductions_ >= 3) return leaf(dtype);
     static constexpr const char* kNumbers[] = {"sum", "sum", "sum", "max", "min", "prod"};
     const std::string name = "r" + std::to_string(reductions_++);
-    const std::string range =
-        scope_.empty() || !random_.one_in(6) ? extent() : "0.." + random_.pick(scope_).name + " + 1";
+    const std::string range = scope_.empty() || !random_.one_in(5) ? extent() : dependent_range();
     const std::vector<Variable> outside = scope_;
     scope_.push_back({name, range});
     std::string kind, body;
@@ -321,6 +437,19 @@ class Generator {
     return "(" + kind + "(" + name + ": " + range + ") (" + body + "))";
   }
 
+  /// Up to a variable, from it on, or a window around it.
+  std::string dependent_range() {
+    const std::string name = random_.pick(scope_).name;
+    switch (random_.between(0, 3)) {
+      case 0:
+        return name + ".." + extent();
+      case 1:
+        return "max(" + name + " - 2, 0).." + name + " + 1";
+      default:
+        return "0.." + name + " + 1";
+    }
+  }
+
   /// A reduction's body has to mention its variable.
   static std::string using_variable(const std::string& body, const std::string& name, const std::string& dtype) {
     if (body.find(name) != std::string::npos) return body;
@@ -328,7 +457,9 @@ class Generator {
   }
 
   Random random_;
+  std::string before_;  ///< imports and the ops that are called
   std::string main_, scalar_;
+  bool has_attributes_ = false;
   std::vector<std::string> dims_;
   std::vector<Array> arrays_;
   std::vector<Variable> scope_;
