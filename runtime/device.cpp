@@ -29,7 +29,7 @@ struct Registry {
         const std::shared_lock lock(mutex);
         if (is_set_by_hand) return;
       }
-      cuda::CudaDevices found = cuda::find_cuda_devices();
+      gpu::CudaDevices found = gpu::find_cuda_devices();
       const std::unique_lock lock(mutex);
       cuda_status = std::move(found.status);
       backends.insert(backends.end(), found.backends.begin(), found.backends.end());

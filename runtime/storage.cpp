@@ -68,10 +68,20 @@ Storage::~Storage() {
     else
       wait_for_all();
   } catch (const std::exception&) {
-    // The device is lost; what remains is to give the memory back.
+    if (!is_idle_after_all()) return;
   }
   if (is_owned_) backend_->free(data_, bytes_, last);
   if (release_) release_();
+}
+
+bool Storage::is_idle_after_all() const noexcept {
+  try {
+    wait_for_all();
+    return true;
+  } catch (const std::exception&) {
+    // Nobody knows when the work ends that uses the memory: it is never used again. A lost device has lost it anyway.
+    return false;
+  }
 }
 
 Stream Storage::stream_behind_all() const {

@@ -83,6 +83,8 @@ class Storage {
   void wait_for_write() const;
   /// Lets one stream of the device be behind all work in flight, and gives that stream.
   Stream stream_behind_all() const;
+  /// Whether the work in flight could be waited for.
+  bool is_idle_after_all() const noexcept;
 
   BackendRef backend_;
   std::byte* data_ = nullptr;

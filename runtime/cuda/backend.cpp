@@ -13,7 +13,7 @@
 #include "runtime/cuda/staging.h"
 #include "runtime/cuda/streams.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 namespace {
 
 DevicePointer pointer(const void* memory) {
@@ -269,4 +269,4 @@ BackendRef make_cuda_backend(std::shared_ptr<const Driver> driver, int index) {
   return std::make_shared<CudaBackend>(std::move(driver), index);
 }
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

@@ -3,7 +3,7 @@
 #include <array>
 #include <limits>
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 namespace {
 
 /// Dynamic shared memory that a block may use without asking.
@@ -89,4 +89,4 @@ LoadedCudaCode::Entry LoadedCudaCode::find_entry(const kernel::CompiledProgram& 
   return entry;
 }
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

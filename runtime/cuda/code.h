@@ -7,7 +7,7 @@
 #include "runtime/backend.h"
 #include "runtime/cuda/context.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 /// A program's PTX, compiled by the driver.
 class LoadedCudaCode final : public LoadedCode {
@@ -37,4 +37,4 @@ class LoadedCudaCode final : public LoadedCode {
   std::vector<Entry> entries_;
 };
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 Context::Context(std::shared_ptr<const Driver> driver, int index) : driver_(std::move(driver)), index_(index) {
   check(api().device_get(&device_, index), "cuDeviceGet", index);
@@ -67,4 +67,4 @@ ContextScope::~ContextScope() {
   (void)context_.api().context_set_current(previous_);
 }
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

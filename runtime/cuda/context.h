@@ -11,7 +11,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/device.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 /// The primary context of one device, retained, and whether the device is lost. All parts of the backend make their
 /// calls through it.
@@ -79,4 +79,4 @@ class ContextScope {
   ContextHandle previous_ = nullptr;
 };
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

@@ -5,7 +5,7 @@
 #include "ir/base/errors.h"
 #include "runtime/cuda/backend.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 CudaDevices devices_of(const DriverSearch& search) {
   if (search.driver == nullptr) return {{}, "no CUDA devices: " + search.reason};
@@ -36,4 +36,4 @@ CudaDevices find_cuda_devices() noexcept {
   }
 }
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

@@ -6,7 +6,7 @@
 #include "runtime/backend.h"
 #include "runtime/cuda/driver.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 /// The CUDA devices of this machine, and in a line which driver they come from or why there are none.
 struct CudaDevices {
@@ -20,4 +20,4 @@ CudaDevices find_cuda_devices() noexcept;
 /// The same with a driver that was found.
 CudaDevices devices_of(const DriverSearch& search);
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

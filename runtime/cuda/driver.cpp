@@ -11,7 +11,7 @@
 
 #include "ir/base/errors.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 namespace {
 
 constexpr const char* kSystemDriver = "libcuda.so.1";
@@ -160,4 +160,4 @@ DriverSearch find_driver(const std::string& setting) noexcept {
   }
 }
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

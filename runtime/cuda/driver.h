@@ -6,7 +6,7 @@
 
 #include "runtime/cuda/driver_api.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 /// A driver that has started. Immutable; any thread may use it.
 class Driver {
@@ -48,4 +48,4 @@ DriverSearch find_driver(const std::string& setting) noexcept;
 DriverSearch start_driver(const FunctionTable& functions, const std::string& name,
                           std::shared_ptr<void> library = nullptr);
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

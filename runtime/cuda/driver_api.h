@@ -5,7 +5,7 @@
 
 /// The part of the CUDA Driver API that the runtime uses, in our own declarations: building needs no CUDA toolkit.
 /// Values and layouts are those of NVIDIA's `cuda.h`; a unit test compares them where that header is installed.
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 /// What every function returns: 0 or the number of an error.
 using Result = int;
@@ -82,4 +82,4 @@ struct FunctionTable {
 #include "runtime/cuda/functions.def"
 };
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

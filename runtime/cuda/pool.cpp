@@ -5,7 +5,7 @@
 
 #include "runtime/block_class.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 62;
@@ -244,4 +244,4 @@ void PinnedPool::free(void* memory, std::size_t bytes) noexcept {
   }
 }
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

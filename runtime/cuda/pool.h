@@ -11,7 +11,7 @@
 #include "runtime/backend.h"
 #include "runtime/cuda/streams.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 /// The memory of a device in blocks that are kept and reused in the order of streams. Every block has a home, the
 /// stream that it was allocated for. Freed behind work of its home it is reused there at once, because later work of a
@@ -91,4 +91,4 @@ class PinnedPool {
   std::size_t kept_bytes_ = 0;
 };
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

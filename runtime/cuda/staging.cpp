@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 namespace {
 
 /// Regions begin at multiples of this, which every element's size divides.
@@ -141,4 +141,4 @@ void StagingRing::copy_to_host(std::byte* to, DevicePointer from, std::size_t by
   }
 }
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

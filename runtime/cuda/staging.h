@@ -9,7 +9,7 @@
 #include "runtime/cuda/pool.h"
 #include "runtime/cuda/streams.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 /// A ring of pinned memory between pageable host memory and the device: the driver copies pinned memory on its own,
 /// beside kernels and beside the host, and pageable memory only while the host waits. Any thread may call.
@@ -69,4 +69,4 @@ class StagingRing {
   std::list<Region> regions_;    ///< oldest first
 };
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 EventPool::~EventPool() {
   if (!context_.is_usable()) return;
@@ -103,4 +103,4 @@ void StreamState::wait_for(StreamState& other, std::uint64_t ticket) {
   context_.check(context_.api().stream_wait_event(handle_, recorded.event.get(), 0), "cuStreamWaitEvent");
 }
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

@@ -8,7 +8,7 @@
 
 #include "runtime/cuda/context.h"
 
-namespace corrloom::runtime::cuda {
+namespace corrloom::runtime::gpu {
 
 /// Events of the driver, made when they are needed and kept for reuse.
 class EventPool : public std::enable_shared_from_this<EventPool> {
@@ -84,4 +84,4 @@ struct Mark {
   bool is_passed() const { return stream->has_passed(ticket); }
 };
 
-}  // namespace corrloom::runtime::cuda
+}  // namespace corrloom::runtime::gpu

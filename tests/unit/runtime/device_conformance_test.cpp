@@ -33,7 +33,7 @@ Devices two_of(const std::function<BackendRef(int)>& make) {
 /// The CUDA backend, on a driver made of host memory.
 Devices on_fake_driver() {
   auto driver = std::make_shared<test::FakeDriver>();
-  const cuda::CudaDevices found = test::FakeDriver::devices();
+  const gpu::CudaDevices found = test::FakeDriver::devices();
   return {driver, found.backends.at(0), found.backends.at(1)};
 }
 

@@ -9,13 +9,15 @@
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/runtime/test_programs.h"
 
 namespace corrloom::runtime::test {
 
-using namespace cuda;
+using namespace gpu;
 
 namespace {
 
@@ -61,6 +63,8 @@ struct Allocation {
   int device = 0;
 };
 
+constexpr std::string_view kAllocate = "cuMemAlloc", kAllocatePinned = "cuMemHostAlloc";
+
 thread_local std::vector<ContextHandle> context_stack;
 
 }  // namespace
@@ -69,6 +73,7 @@ struct FakeDriver::State {
   Options options;
   std::recursive_mutex mutex;
   std::int64_t calls = 0, fail_at = 0;
+  std::int64_t allocation_calls = 0, fail_allocations_from = 0;
   Result error = kSuccess, lost = kSuccess;
   bool has_failed = false;
   std::string failed_call;
@@ -112,10 +117,17 @@ FakeDriver::State* active = nullptr;
 /// The beginning of every call: the lock, the count, and the failure that was asked for.
 class Call {
  public:
-  explicit Call(const char* name, bool needs_context = false) : lock_(active->mutex) {
+  explicit Call(std::string_view name, bool needs_context = false) : lock_(active->mutex) {
     FakeDriver::State& state = *active;
     ++state.calls;
-    if (state.calls == state.fail_at) {
+    if (name == kAllocate || name == kAllocatePinned) ++state.allocation_calls;
+    const bool is_out_of_memory = (name == kAllocate || name == kAllocatePinned) && state.fail_allocations_from > 0 &&
+                                  state.allocation_calls >= state.fail_allocations_from;
+    if (is_out_of_memory) {
+      state.has_failed = true;
+      state.failed_call = name;
+      result = kOutOfMemory;
+    } else if (state.calls == state.fail_at) {
       state.has_failed = true;
       state.failed_call = name;
       result = state.error;
@@ -496,7 +508,7 @@ FunctionTable FakeDriver::table() {
 FakeDriver::FakeDriver(Options options) : state_(std::make_unique<State>()) {
   state_->options = options;
   for (int device = 0; device < options.devices; ++device) state_->contexts.push_back({device});
-  active = state_.get();
+  previous_ = std::exchange(active, state_.get());
 }
 
 FakeDriver::~FakeDriver() {
@@ -506,7 +518,7 @@ FakeDriver::~FakeDriver() {
   for (FakeModule* module : state_->modules) delete module;
   for (const auto& [address, allocation] : state_->allocations) std::free(reinterpret_cast<void*>(address));
   for (const auto& [address, bytes] : state_->pinned) std::free(reinterpret_cast<void*>(address));
-  active = nullptr;
+  active = previous_;
   context_stack.clear();
 }
 
@@ -518,7 +530,14 @@ void FakeDriver::fail_call(std::int64_t ahead, Result error) {
   const std::lock_guard lock(state_->mutex);
   state_->fail_at = ahead == 0 ? 0 : state_->calls + ahead;
   state_->error = error;
+  state_->fail_allocations_from = 0;
   state_->has_failed = false;
+  state_->failed_call.clear();
+}
+void FakeDriver::fail_allocations(std::int64_t ahead) {
+  fail_call(0, kSuccess);
+  const std::lock_guard lock(state_->mutex);
+  state_->fail_allocations_from = state_->allocation_calls + ahead;
 }
 bool FakeDriver::has_failed() const {
   const std::lock_guard lock(state_->mutex);
@@ -531,6 +550,12 @@ std::string FakeDriver::failed_call() const {
 void FakeDriver::lose_devices(Result error) {
   const std::lock_guard lock(state_->mutex);
   state_->lost = error;
+}
+
+std::string FakeDriver::allocations() const {
+  const std::lock_guard lock(state_->mutex);
+  return std::to_string(state_->allocations.size()) + " allocations, " + std::to_string(state_->modules.size()) +
+         " modules";
 }
 
 std::string FakeDriver::leaks() const {
