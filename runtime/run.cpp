@@ -7,8 +7,10 @@
 
 #include "ir/base/errors.h"
 #include "ir/kernel/error_slot.h"
+#include "runtime/inline_vector.h"
 #include "runtime/plan.h"
 #include "runtime/storage.h"
+#include "runtime/trace.h"
 
 namespace corrloom::runtime {
 namespace {
@@ -16,23 +18,6 @@ namespace {
 using kernel::Argument;
 using kernel::Buffer;
 using kernel::CompiledProgram;
-
-/// `count` elements on the stack when they are few, else on the heap: a call of a small program allocates nothing.
-template <class T, std::size_t kInline>
-class Scratch {
- public:
-  explicit Scratch(std::size_t count)
-      : heap_(count > kInline ? count : 0), data_(count > kInline ? heap_.data() : inline_.data()) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T& operator[](std::size_t k) { return data_[k]; }
-  T* data() { return data_; }
-
- private:
-  std::array<T, kInline> inline_;  // filled before it is read, as far as it is used
-  std::vector<T> heap_;
-  T* data_;
-};
 
 /// The call that moves an operand, as a user writes it.
 std::string move_call(const std::string& name, Device target) {
@@ -79,12 +64,14 @@ bool overlap(Bytes a, Bytes b) {
 
 }  // namespace
 
-Device device_of_operands(const std::string& op, std::span<const std::string> names, std::span<const Tensor> operands,
+Device device_of_operands(const std::string& op, std::span<const std::string> names, Operands operands,
                           std::optional<Device> preferred) {
   if (operands.empty()) return preferred.value_or(cpu());
   const Device first = operands.front().device();
   const auto elsewhere = [&](const Tensor& operand) { return operand.device() != preferred.value_or(first); };
-  if (std::none_of(operands.begin(), operands.end(), elsewhere)) return first;
+  bool is_mixed = false;
+  for (const Tensor& operand : operands) is_mixed |= elsewhere(operand);
+  if (!is_mixed) return first;
 
   const Device target = preferred.value_or(first);
   std::string places, calls;
@@ -102,21 +89,31 @@ struct LoadedProgram::State {
   BackendRef backend;
   std::unique_ptr<LoadedCode> code;
   std::vector<int> inputs, outputs, scalars;
-  std::vector<int> roots;          ///< by buffer
-  std::vector<int> input_number;   ///< by buffer: its position among the inputs, or -1
-  std::vector<int> output_number;  ///< by buffer: its position among the outputs, or -1
-  std::vector<Tensor> constants;   ///< by buffer: contents on the device, or undefined
-  std::optional<Plan> plan;        ///< when no size depends on a symbol
-  std::size_t argument_count = 0;  ///< of all kernels together
-  bool has_error_slot = false;
+  std::vector<int> roots;                ///< by buffer
+  std::vector<int> input_number;         ///< by buffer: its position among the inputs, or -1
+  std::vector<int> output_number;        ///< by buffer: its position among the outputs, or -1
+  std::vector<Tensor> constants;         ///< by buffer: contents on the device, or undefined
+  std::optional<Plan> plan;              ///< when no size depends on a symbol
+  std::size_t argument_count = 0;        ///< of all kernels together
+  std::vector<std::size_t> error_slots;  ///< which of all arguments are error slots
 
   /// What one call computes with.
   struct Call {
-    std::span<const Tensor> inputs;
+    Operands inputs;
     std::span<const scalar::Value> scalars;
-    std::span<const Tensor> outputs;
+    Operands outputs;
     const Plan& plan;
     std::span<const std::int64_t> symbols;  ///< of dimensions; empty when there are none
+  };
+
+  /// The launches of one call with the arguments of all kernels, which point into each other.
+  struct Arguments {
+    explicit Arguments(std::size_t count) : values(count), pointers(count) {}
+    Arguments(const Arguments&) = delete;
+    Arguments& operator=(const Arguments&) = delete;
+    InlineVector<std::uint64_t, 32> values;
+    InlineVector<void*, 32> pointers;
+    InlineVector<Launch, 4> launches;
   };
 
   State() = default;
@@ -135,18 +132,21 @@ struct LoadedProgram::State {
   void check_program() const;
   void upload_constants();
   void check_scalars(std::span<const scalar::Value> values) const;
-  void check_inputs(std::span<const Tensor> tensors) const;
-  void check_shapes(std::span<const Tensor> tensors, const Plan& plan) const;
-  void check_outputs(std::span<const Tensor> in, std::span<const Tensor> out, const Plan& plan) const;
-  std::vector<std::int64_t> symbol_values(std::span<const Tensor> in, std::span<const scalar::Value> values) const;
+  void check_inputs(Operands tensors) const;
+  void check_shapes(Operands tensors, const Plan& plan) const;
+  void check_outputs(Operands in, Operands out, const Plan& plan) const;
+  std::vector<std::int64_t> symbol_values(Operands in, std::span<const scalar::Value> values) const;
+  void find_addresses(const Call& call, const Storage* arena, std::byte** addresses) const;
+  void fill_arguments(const Call& call, std::byte* const* addresses, Arguments& out) const;
+  void set_error_slot(Arguments& arguments, std::uint64_t* slot) const;
   void launch(const Call& call) const;
-  void launch_kernels(const Call& call, std::byte* const* addresses, std::uint64_t* error_word) const;
-  void launch_on_host(const Call& call, std::byte* const* addresses) const;
-  WorkRef launch_on_gpu(const Call& call, std::byte* const* addresses) const;
+  void launch(Operands in, Operands out, Arguments& arguments, Storage* arena) const;
+  void launch_on_host(Operands in, Operands out, Arguments& arguments) const;
+  WorkRef launch_on_gpu(Operands in, Operands out, Arguments& arguments) const;
 
   /// Checks everything, then calls `body(inputs, plan, symbols)` with inputs that are dense.
   template <class Body>
-  void with_plan(std::span<const Tensor> tensors, std::span<const scalar::Value> values, Body body) const;
+  void with_plan(Operands tensors, std::span<const scalar::Value> values, Body body) const;
 };
 
 void LoadedProgram::State::check_program() const {
@@ -209,7 +209,7 @@ void LoadedProgram::State::check_scalars(std::span<const scalar::Value> values) 
   }
 }
 
-void LoadedProgram::State::check_inputs(std::span<const Tensor> tensors) const {
+void LoadedProgram::State::check_inputs(Operands tensors) const {
   check_number(*program, tensors.size(), inputs.size(), "tensors");
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     const Tensor& tensor = tensors[k];
@@ -221,15 +221,14 @@ void LoadedProgram::State::check_inputs(std::span<const Tensor> tensors) const {
   }
 }
 
-void LoadedProgram::State::check_shapes(std::span<const Tensor> tensors, const Plan& wanted) const {
+void LoadedProgram::State::check_shapes(Operands tensors, const Plan& wanted) const {
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     const Shape& shape = wanted.shapes[static_cast<std::size_t>(inputs[k])];
     if (tensors[k].shape() != shape) reject(*program, buffer(inputs[k]), tensors[k], &shape, backend);
   }
 }
 
-void LoadedProgram::State::check_outputs(std::span<const Tensor> in, std::span<const Tensor> out,
-                                         const Plan& wanted) const {
+void LoadedProgram::State::check_outputs(Operands in, Operands out, const Plan& wanted) const {
   check_number(*program, out.size(), outputs.size(), "outputs");
   for (std::size_t k = 0; k < out.size(); ++k) {
     const auto number = static_cast<std::size_t>(outputs[k]);
@@ -266,7 +265,7 @@ void LoadedProgram::State::check_outputs(std::span<const Tensor> in, std::span<c
   }
 }
 
-std::vector<std::int64_t> LoadedProgram::State::symbol_values(std::span<const Tensor> in,
+std::vector<std::int64_t> LoadedProgram::State::symbol_values(Operands in,
                                                               std::span<const scalar::Value> values) const {
   std::vector<std::int64_t> symbols(program->symbols.size(), 0);
   for (std::size_t k = 0; k < symbols.size(); ++k) {
@@ -283,8 +282,7 @@ std::vector<std::int64_t> LoadedProgram::State::symbol_values(std::span<const Te
 }
 
 template <class Body>
-void LoadedProgram::State::with_plan(std::span<const Tensor> tensors, std::span<const scalar::Value> values,
-                                     Body body) const {
+void LoadedProgram::State::with_plan(Operands tensors, std::span<const scalar::Value> values, Body body) const {
   check_inputs(tensors);
   check_scalars(values);
   std::vector<std::int64_t> symbols;
@@ -296,11 +294,12 @@ void LoadedProgram::State::with_plan(std::span<const Tensor> tensors, std::span<
   const Plan& current = plan ? *plan : *made;
   check_shapes(tensors, current);
   if (!current.failed_check.empty()) throw InputError(current.failed_check);
-  const auto is_dense = [](const Tensor& tensor) { return tensor.is_contiguous(); };
-  if (std::all_of(tensors.begin(), tensors.end(), is_dense))
-    return body(tensors, current, std::span<const std::int64_t>(symbols));
+  bool all_dense = true;
+  for (const Tensor& tensor : tensors) all_dense &= tensor.is_contiguous();
+  if (all_dense) return body(tensors, current, std::span<const std::int64_t>(symbols));
 
-  std::vector<Tensor> dense(tensors.begin(), tensors.end());
+  std::vector<Tensor> dense;
+  for (const Tensor& tensor : tensors) dense.push_back(tensor);
   for (std::size_t k = 0; k < dense.size(); ++k) {
     if (dense[k].is_contiguous()) continue;
     for (const int output : outputs) {
@@ -310,14 +309,10 @@ void LoadedProgram::State::with_plan(std::span<const Tensor> tensors, std::span<
     }
     dense[k] = dense[k].contiguous();
   }
-  body(std::span<const Tensor>(dense), current, std::span<const std::int64_t>(symbols));
+  body(Operands(dense), current, std::span<const std::int64_t>(symbols));
 }
 
-void LoadedProgram::State::launch(const Call& call) const {
-  std::shared_ptr<Storage> arena;
-  if (call.plan.arena_bytes > 0) arena = Storage::allocate(backend, static_cast<std::size_t>(call.plan.arena_bytes));
-
-  Scratch<std::byte*, 32> addresses(program->buffers.size());
+void LoadedProgram::State::find_addresses(const Call& call, const Storage* arena, std::byte** addresses) const {
   for (std::size_t k = 0; k < program->buffers.size(); ++k) {
     const auto root = static_cast<std::size_t>(roots[k]);
     if (constants[root].is_defined()) {
@@ -331,54 +326,11 @@ void LoadedProgram::State::launch(const Call& call) const {
       addresses[k] = arena == nullptr ? nullptr : arena->data() + call.plan.arena_offset[root];
     }
   }
-
-  if (!backend->is_asynchronous()) return launch_on_host(call, addresses.data());
-  const WorkRef work = launch_on_gpu(call, addresses.data());
-  if (arena != nullptr) arena->note_write(work);
 }
 
-void LoadedProgram::State::launch_on_host(const Call& call, std::byte* const* addresses) const {
-  for (const Tensor& input : call.inputs) input.storage()->wait();
-  for (const Tensor& output : call.outputs) output.storage()->wait_for_all();
-  std::uint64_t error_word = kernel::kNoFault;
-  launch_kernels(call, addresses, &error_word);
-  if (error_word != kernel::kNoFault) throw InputError(fault_message(*program, error_word));
-}
-
-WorkRef LoadedProgram::State::launch_on_gpu(const Call& call, std::byte* const* addresses) const {
-  std::vector<FaultCheckRef> checks;
-  for (const Tensor& input : call.inputs) {
-    input.storage()->order_read(*backend, {});
-    input.storage()->collect_checks(checks);
-  }
-  for (const Tensor& output : call.outputs) output.storage()->order_write(*backend, {});
-  FaultCheckRef check;
-  if (has_error_slot) check = std::make_shared<FaultCheck>(*backend, program);
-  std::exception_ptr failure;
-  try {
-    launch_kernels(call, addresses, check == nullptr ? nullptr : check->slot());
-  } catch (const std::exception&) {
-    failure = std::current_exception();
-  }
-  // Also when only some kernels were launched: those use the operands and write the slot.
-  if (check != nullptr) {
-    check->note_launched({});
-    backend->faults().add(check);
-    checks.push_back(std::move(check));
-  }
-  auto work = std::make_shared<const Work>(backend, Stream{}, std::move(checks));
-  for (const Tensor& input : call.inputs) input.storage()->note_read(work);
-  for (const Tensor& output : call.outputs) output.storage()->note_write(work);
-  if (failure != nullptr) std::rethrow_exception(failure);
-  return work;
-}
-
-void LoadedProgram::State::launch_kernels(const Call& call, std::byte* const* addresses,
-                                          std::uint64_t* error_word) const {
+void LoadedProgram::State::fill_arguments(const Call& call, std::byte* const* addresses, Arguments& out) const {
   // The host's kernels take the address of a buffer as it is, PTX takes the address of the parameter that holds it.
   const bool direct = program->target.kind == kernel::TargetKind::Host;
-  Scratch<std::uint64_t, 32> values(argument_count);
-  Scratch<void*, 32> pointers(argument_count);
   std::size_t next = 0, next_size = 0;
   for (std::size_t number = 0; number < program->kernels.size(); ++number) {
     const kernel::Kernel& kernel = program->kernels[number];
@@ -392,8 +344,7 @@ void LoadedProgram::State::launch_kernels(const Call& call, std::byte* const* ad
           address = addresses[index];
           break;
         case Argument::Kind::ErrorSlot:
-          address = error_word;
-          break;
+          break;  // `set_error_slot`
         case Argument::Kind::Size:
           value = static_cast<std::uint64_t>(call.plan.sizes[next_size++]);
           break;
@@ -404,20 +355,85 @@ void LoadedProgram::State::launch_kernels(const Call& call, std::byte* const* ad
           break;
         }
       }
-      const bool is_address = argument.kind == Argument::Kind::Buffer || argument.kind == Argument::Kind::ErrorSlot;
-      values[next] = is_address ? reinterpret_cast<std::uint64_t>(address) : value;
-      pointers[next] = is_address && direct ? address : &values[next];
+      const bool is_address = argument.kind == Argument::Kind::Buffer;
+      out.values[next] = is_address ? reinterpret_cast<std::uint64_t>(address) : value;
+      out.pointers[next] = is_address && direct ? address : &out.values[next];
       ++next;
     }
     if (call.plan.blocks[number] <= 0) continue;
-    backend->launch({.code = code.get(),
-                     .kernel = static_cast<int>(number),
-                     .blocks = call.plan.blocks[number],
-                     .arguments = pointers.data() + first,
-                     .argument_count = static_cast<int>(next - first),
-                     .flops = kernel.flops,
-                     .bytes = kernel.bytes});
+    out.launches.push_back({.code = code.get(),
+                            .kernel = static_cast<int>(number),
+                            .blocks = call.plan.blocks[number],
+                            .arguments = out.pointers.data() + first,
+                            .argument_count = static_cast<int>(next - first),
+                            .flops = kernel.flops,
+                            .bytes = kernel.bytes});
   }
+}
+
+void LoadedProgram::State::set_error_slot(Arguments& arguments, std::uint64_t* slot) const {
+  const bool direct = program->target.kind == kernel::TargetKind::Host;
+  for (const std::size_t place : error_slots) {
+    arguments.values[place] = reinterpret_cast<std::uint64_t>(slot);
+    if (direct) arguments.pointers[place] = slot;
+  }
+}
+
+void LoadedProgram::State::launch(const Call& call) const {
+  std::shared_ptr<Storage> arena;
+  if (call.plan.arena_bytes > 0) arena = Storage::allocate(backend, static_cast<std::size_t>(call.plan.arena_bytes));
+  InlineVector<std::byte*, 32> addresses(program->buffers.size());
+  find_addresses(call, arena.get(), addresses.data());
+  Arguments arguments(argument_count);
+  fill_arguments(call, addresses.data(), arguments);
+  launch(call.inputs, call.outputs, arguments, arena.get());
+}
+
+void LoadedProgram::State::launch(Operands in, Operands out, Arguments& arguments, Storage* arena) const {
+  const TraceScope trace(backend->is_asynchronous() ? "launch" : "run", program->op);
+  if (!backend->is_asynchronous()) return launch_on_host(in, out, arguments);
+  const WorkRef work = launch_on_gpu(in, out, arguments);
+  if (arena != nullptr) arena->note_write(work);
+}
+
+void LoadedProgram::State::launch_on_host(Operands in, Operands out, Arguments& arguments) const {
+  for (const Tensor& input : in) input.storage()->wait();
+  for (const Tensor& output : out) output.storage()->wait_for_all();
+  std::uint64_t error_word = kernel::kNoFault;
+  set_error_slot(arguments, &error_word);
+  for (const Launch& one : arguments.launches) backend->launch(one);
+  if (error_word != kernel::kNoFault) throw InputError(fault_message(*program, error_word));
+}
+
+WorkRef LoadedProgram::State::launch_on_gpu(Operands in, Operands out, Arguments& arguments) const {
+  std::vector<FaultCheckRef> checks;
+  for (const Tensor& input : in) {
+    input.storage()->order_read(*backend, {});
+    input.storage()->collect_checks(checks);
+  }
+  for (const Tensor& output : out) output.storage()->order_write(*backend, {});
+  FaultCheckRef check;
+  if (!error_slots.empty()) {
+    check = std::make_shared<FaultCheck>(*backend, program);
+    set_error_slot(arguments, check->slot());
+  }
+  std::exception_ptr failure;
+  try {
+    for (const Launch& one : arguments.launches) backend->launch(one);
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  // Also when only some kernels were launched: those use the operands and write the slot.
+  if (check != nullptr) {
+    check->note_launched({});
+    backend->faults().add(check);
+    checks.push_back(std::move(check));
+  }
+  auto work = std::make_shared<const Work>(backend, Stream{}, std::move(checks));
+  for (const Tensor& input : in) input.storage()->note_read(work);
+  for (const Tensor& output : out) output.storage()->note_write(work);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  return work;
 }
 
 LoadedProgram::LoadedProgram(std::shared_ptr<const CompiledProgram> program, BackendRef backend) {
@@ -441,9 +457,10 @@ LoadedProgram::LoadedProgram(std::shared_ptr<const CompiledProgram> program, Bac
     if (!state->program->symbols[k].dimension) state->scalars.push_back(static_cast<int>(k));
   }
   for (const kernel::Kernel& kernel : state->program->kernels) {
-    state->argument_count += kernel.arguments.size();
-    for (const Argument& argument : kernel.arguments)
-      state->has_error_slot |= argument.kind == Argument::Kind::ErrorSlot;
+    for (const Argument& argument : kernel.arguments) {
+      if (argument.kind == Argument::Kind::ErrorSlot) state->error_slots.push_back(state->argument_count);
+      ++state->argument_count;
+    }
   }
   if (has_constant_sizes(*state->program)) {
     state->plan =
@@ -473,44 +490,79 @@ const std::vector<int>& LoadedProgram::scalars() const {
   return state_->scalars;
 }
 
-std::vector<Tensor> LoadedProgram::run(std::span<const Tensor> inputs, std::span<const scalar::Value> scalars) const {
+std::vector<Tensor> LoadedProgram::run(Operands inputs, std::span<const scalar::Value> scalars) const {
   const State& state = *state_;
   std::vector<Tensor> outputs;
-  state.with_plan(inputs, scalars,
-                  [&](std::span<const Tensor> dense, const Plan& plan, std::span<const std::int64_t> symbols) {
-                    for (const int number : state.outputs) {
-                      const int root = state.roots[static_cast<std::size_t>(number)];
-                      const Shape& shape = plan.shapes[static_cast<std::size_t>(number)];
-                      const int input = state.input_number[static_cast<std::size_t>(root)];
-                      const int output = state.output_number[static_cast<std::size_t>(root)];
-                      if (input >= 0) {
-                        outputs.push_back(dense[static_cast<std::size_t>(input)].reshape(shape));
-                      } else if (output >= 0 && output < static_cast<int>(outputs.size())) {
-                        outputs.push_back(outputs[static_cast<std::size_t>(output)].reshape(shape));
-                      } else {
-                        outputs.push_back(Tensor::empty(shape, state.buffer(number).dtype, state.backend->device()));
-                      }
-                    }
-                    state.check_outputs(dense, outputs, plan);
-                    state.launch({dense, scalars, outputs, plan, symbols});
-                  });
+  state.with_plan(inputs, scalars, [&](Operands dense, const Plan& plan, std::span<const std::int64_t> symbols) {
+    for (const int number : state.outputs) {
+      const int root = state.roots[static_cast<std::size_t>(number)];
+      const Shape& shape = plan.shapes[static_cast<std::size_t>(number)];
+      const int input = state.input_number[static_cast<std::size_t>(root)];
+      const int output = state.output_number[static_cast<std::size_t>(root)];
+      if (input >= 0) {
+        outputs.push_back(dense[static_cast<std::size_t>(input)].reshape(shape));
+      } else if (output >= 0 && output < static_cast<int>(outputs.size())) {
+        outputs.push_back(outputs[static_cast<std::size_t>(output)].reshape(shape));
+      } else {
+        outputs.push_back(Tensor::empty(shape, state.buffer(number).dtype, state.backend->device()));
+      }
+    }
+    state.check_outputs(dense, outputs, plan);
+    state.launch({dense, scalars, outputs, plan, symbols});
+  });
   return outputs;
 }
 
-void LoadedProgram::run_into(std::span<const Tensor> inputs, std::span<const scalar::Value> scalars,
-                             std::span<const Tensor> outputs) const {
+void LoadedProgram::run_into(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const {
   const State& state = *state_;
-  state.with_plan(inputs, scalars,
-                  [&](std::span<const Tensor> dense, const Plan& plan, std::span<const std::int64_t> symbols) {
-                    state.check_outputs(dense, outputs, plan);
-                    state.launch({dense, scalars, outputs, plan, symbols});
-                  });
+  state.with_plan(inputs, scalars, [&](Operands dense, const Plan& plan, std::span<const std::int64_t> symbols) {
+    state.check_outputs(dense, outputs, plan);
+    state.launch({dense, scalars, outputs, plan, symbols});
+  });
 }
 
-std::vector<TensorType> LoadedProgram::output_types(std::span<const Tensor> inputs,
-                                                    std::span<const scalar::Value> scalars) const {
+struct BoundProgram::State {
+  State(const LoadedProgram::State& of, std::size_t arguments_of_all) : program(of), arguments(arguments_of_all) {}
+
+  const LoadedProgram::State& program;
+  std::vector<Tensor> inputs, outputs;
+  std::shared_ptr<Storage> arena;
+  LoadedProgram::State::Arguments arguments;
+};
+
+BoundProgram::BoundProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BoundProgram::~BoundProgram() = default;
+BoundProgram::BoundProgram(BoundProgram&&) noexcept = default;
+
+void BoundProgram::launch() {
+  state_->program.launch(state_->inputs, state_->outputs, state_->arguments, state_->arena.get());
+}
+
+BoundProgram LoadedProgram::bind(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const {
+  const State& state = *state_;
+  for (const Tensor& input : inputs) {
+    if (input.is_contiguous()) continue;
+    throw InputError(op_prefix(*state.program) + "operands to bind must be dense, and " + input.type().to_string() +
+                     " on " + input.device().name() + " is a strided view; use `.contiguous()` first");
+  }
+  auto bound = std::make_unique<BoundProgram::State>(state, state.argument_count);
+  state.with_plan(inputs, scalars, [&](Operands dense, const Plan& plan, std::span<const std::int64_t> symbols) {
+    state.check_outputs(dense, outputs, plan);
+    for (const Tensor& input : dense) bound->inputs.push_back(input);
+    for (const Tensor& output : outputs) bound->outputs.push_back(output);
+    if (plan.arena_bytes > 0)
+      bound->arena = Storage::allocate(state.backend, static_cast<std::size_t>(plan.arena_bytes));
+    const State::Call call{bound->inputs, scalars, bound->outputs, plan, symbols};
+    InlineVector<std::byte*, 32> addresses(state.program->buffers.size());
+    state.find_addresses(call, bound->arena.get(), addresses.data());
+    state.fill_arguments(call, addresses.data(), bound->arguments);
+  });
+  return BoundProgram(std::move(bound));
+}
+
+std::vector<TensorType> LoadedProgram::output_types(Operands inputs, std::span<const scalar::Value> scalars) const {
   std::vector<TensorType> types;
-  state_->with_plan(inputs, scalars, [&](std::span<const Tensor>, const Plan& plan, std::span<const std::int64_t>) {
+  state_->with_plan(inputs, scalars, [&](Operands, const Plan& plan, std::span<const std::int64_t>) {
     for (const int number : state_->outputs) {
       types.push_back({state_->buffer(number).dtype, plan.shapes[static_cast<std::size_t>(number)]});
     }

@@ -10,6 +10,7 @@
 #include "ir/kernel/kernel.h"
 #include "ir/scalar/value.h"
 #include "runtime/backend.h"
+#include "runtime/operands.h"
 #include "runtime/tensor.h"
 
 namespace corrloom::runtime {
@@ -17,8 +18,25 @@ namespace corrloom::runtime {
 /// The one device of an op's operands, `preferred` (or the host) when there are none. Throws InputError, which names
 /// every operand with its device and the calls that mend it, when they are on several, and when they are not on
 /// `preferred`.
-Device device_of_operands(const std::string& op, std::span<const std::string> names, std::span<const Tensor> operands,
+Device device_of_operands(const std::string& op, std::span<const std::string> names, Operands operands,
                           std::optional<Device> preferred = {});
+
+/// A call whose operands are checked and whose arguments are laid out: launching it again costs little more than the
+/// kernels. It keeps its operands, and the program must outlive it. One thread at a time.
+class BoundProgram {
+ public:
+  ~BoundProgram();
+  BoundProgram(BoundProgram&&) noexcept;
+
+  /// Runs on what the operands hold now. Throws as `run_into` does for what shows at run time.
+  void launch();
+
+ private:
+  friend class LoadedProgram;
+  struct State;
+  explicit BoundProgram(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 /// A compiled program whose code is loaded on one device. Immutable: any number of threads may run it at once.
 class LoadedProgram {
@@ -41,17 +59,19 @@ class LoadedProgram {
   /// to dense ones first. Throws InputError when operands do not suit (number, dtype, shape, device: each named with
   /// found and wanted), when an entry check does not hold or, where the device is synchronous, when a data-dependent
   /// check failed; on an asynchronous one that surfaces when an output is waited for.
-  std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const scalar::Value> scalars = {}) const;
+  std::vector<Tensor> run(Operands inputs, std::span<const scalar::Value> scalars = {}) const;
   /// Runs on the caller's outputs, which must be dense and overlap neither an input nor one another unless the op says
   /// `in`.
-  void run_into(std::span<const Tensor> inputs, std::span<const scalar::Value> scalars,
-                std::span<const Tensor> outputs) const;
+  void run_into(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const;
+
+  /// Checks a call as `run_into` does and keeps it for many launches. Strided inputs are refused.
+  BoundProgram bind(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const;
 
   /// The shapes of the outputs for those inputs, after the same checks.
-  std::vector<TensorType> output_types(std::span<const Tensor> inputs,
-                                       std::span<const scalar::Value> scalars = {}) const;
+  std::vector<TensorType> output_types(Operands inputs, std::span<const scalar::Value> scalars = {}) const;
 
  private:
+  friend class BoundProgram;
   struct State;
   std::unique_ptr<const State> state_;
 };

@@ -9,6 +9,7 @@
 #include "runtime/host/host_backend.h"
 #include "runtime/layout.h"
 #include "runtime/tensor_state.h"
+#include "runtime/trace.h"
 
 namespace corrloom {
 
@@ -94,6 +95,12 @@ runtime::WorkRef enqueue_copy(const Tensor& to, const Tensor& from) {
   const BackendRef& worker = to_host ? from_backend : to_backend;
   const runtime::Stream stream =
       to_host != from_host ? stream_of_copy(*worker, from_host, from.byte_count()) : runtime::Stream{};
+  runtime::TraceScope trace("copy", "copy");
+  if (trace.is_active()) {
+    trace.add_detail("from", from.device().name());
+    trace.add_detail("to", to.device().name());
+    trace.add_detail("bytes", std::to_string(bytes));
+  }
   if (from_host) source.wait();
   source.order_read(*worker, stream);
   target.order_write(*worker, stream);

@@ -185,6 +185,20 @@ struct KernelInfo {
   double bytes = 0;  ///< estimate of what it reads and writes
 };
 
+/// A call of a compiled op that is ready to run, as often as wanted. One thread at a time.
+class CORRLOOM_API BoundCall {
+ public:
+  /// Launched asynchronously where the device is. Throws InputError for a data-dependent check that fails, RuntimeError
+  /// for the machine.
+  void run();
+
+  struct State;
+  explicit BoundCall(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
 /// An op compiled for types and a device, or for a target without a device.
 class CORRLOOM_API Compiled {
  public:
@@ -212,6 +226,13 @@ class CORRLOOM_API Compiled {
   void run_into(std::span<const Argument> arguments, std::span<const Tensor> outputs) const;
   void run_into(std::initializer_list<Argument> arguments, std::initializer_list<Tensor> outputs) const {
     run_into(std::span(arguments.begin(), arguments.size()), std::span(outputs.begin(), outputs.size()));
+  }
+
+  /// The call on those arguments and outputs, checked and laid out once: the path of the lowest latency. Tensors must
+  /// be dense; they are kept, and every run uses what they hold then.
+  BoundCall bind(std::span<const Argument> arguments, std::span<const Tensor> outputs) const;
+  BoundCall bind(std::initializer_list<Argument> arguments, std::initializer_list<Tensor> outputs) const {
+    return bind(std::span(arguments.begin(), arguments.size()), std::span(outputs.begin(), outputs.size()));
   }
 
   /// For the project's own tools.

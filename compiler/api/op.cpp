@@ -7,8 +7,6 @@
 namespace corrloom {
 namespace {
 
-using api::CompiledRef;
-
 std::string dims_text(const std::vector<std::string>& dims) {
   std::string text;
   for (const std::string& dim : dims) text += (text.empty() ? "" : ", ") + dim;
@@ -31,21 +29,12 @@ void require_one_result(const OpInfo& info) {
                    "); use `all`");
 }
 
-/// A call with its arguments told apart and its program.
-struct Prepared {
-  api::SplitArguments arguments;
-  CompiledRef compiled;
-
-  std::vector<scalar::Value> scalars() const { return compiled->program_scalars(arguments.scalars); }
-};
-
-Prepared prepare(const api::OpCore& declared, std::optional<Device> preferred, std::span<const Argument> arguments) {
-  const api::OpCore& core = declared.instance_for(arguments);
-  Prepared out{api::split_arguments(core.info(), arguments), nullptr};
+/// The program for the arguments of a call.
+const api::CompiledState& program_for(const api::OpCore& core, std::optional<Device> preferred,
+                                      const api::SplitArguments& arguments) {
   const Device device =
-      runtime::device_of_operands(core.info().name, core.tensor_names(), out.arguments.tensors, preferred);
-  out.compiled = core.compiled_for(out.arguments, device);
-  return out;
+      runtime::device_of_operands(core.info().name, core.tensor_names(), arguments.operands(), preferred);
+  return core.compiled_for(arguments, device);
 }
 
 void require_defined(const OpInfo& info, std::span<const Tensor> outputs) {
@@ -90,8 +79,10 @@ Op Op::on(Device device) const {
 }
 
 std::vector<Tensor> Op::call(std::span<const Argument> arguments) const {
-  const Prepared call = prepare(*core_, device_, arguments);
-  return call.compiled->loaded->run(call.arguments.tensors, call.scalars());
+  const api::OpCore& core = core_->instance_for(arguments);
+  const api::SplitArguments split = api::split_arguments(core.info(), arguments);
+  const api::CompiledState& compiled = program_for(core, device_, split);
+  return compiled.loaded->run(split.operands(), compiled.program_scalars(split.scalars.span()).span());
 }
 
 Tensor Op::call_for_one(std::span<const Argument> arguments) const {
@@ -101,8 +92,10 @@ Tensor Op::call_for_one(std::span<const Argument> arguments) const {
 
 void Op::run_into(std::span<const Argument> arguments, std::span<const Tensor> outputs) const {
   require_defined(info(), outputs);
-  const Prepared call = prepare(*core_, device_, arguments);
-  call.compiled->loaded->run_into(call.arguments.tensors, call.scalars(), outputs);
+  const api::OpCore& core = core_->instance_for(arguments);
+  const api::SplitArguments split = api::split_arguments(core.info(), arguments);
+  const api::CompiledState& compiled = program_for(core, device_, split);
+  compiled.loaded->run_into(split.operands(), compiled.program_scalars(split.scalars.span()).span(), outputs);
 }
 
 Compiled Op::compile(const std::vector<TypeArgument>& arguments, Device device, const std::string& schedule) const {
@@ -172,7 +165,7 @@ const runtime::LoadedProgram& loaded(const api::CompiledState& state) {
 std::vector<Tensor> Compiled::call(std::span<const Argument> arguments) const {
   const runtime::LoadedProgram& program = loaded(*state_);
   const api::SplitArguments split = api::split_arguments(state_->info, arguments);
-  return program.run(split.tensors, state_->program_scalars(split.scalars));
+  return program.run(split.operands(), state_->program_scalars(split.scalars.span()).span());
 }
 
 Tensor Compiled::call_for_one(std::span<const Argument> arguments) const {
@@ -184,7 +177,25 @@ void Compiled::run_into(std::span<const Argument> arguments, std::span<const Ten
   require_defined(state_->info, outputs);
   const runtime::LoadedProgram& program = loaded(*state_);
   const api::SplitArguments split = api::split_arguments(state_->info, arguments);
-  program.run_into(split.tensors, state_->program_scalars(split.scalars), outputs);
+  program.run_into(split.operands(), state_->program_scalars(split.scalars.span()).span(), outputs);
+}
+
+/// The call, and the program that it belongs to.
+struct BoundCall::State {
+  std::shared_ptr<const api::CompiledState> compiled;
+  runtime::BoundProgram program;
+};
+
+void BoundCall::run() {
+  state_->program.launch();
+}
+
+BoundCall Compiled::bind(std::span<const Argument> arguments, std::span<const Tensor> outputs) const {
+  require_defined(state_->info, outputs);
+  const runtime::LoadedProgram& program = loaded(*state_);
+  const api::SplitArguments split = api::split_arguments(state_->info, arguments);
+  return BoundCall(std::make_shared<BoundCall::State>(BoundCall::State{
+      state_, program.bind(split.operands(), state_->program_scalars(split.scalars.span()).span(), outputs)}));
 }
 
 }  // namespace corrloom

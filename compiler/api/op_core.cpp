@@ -10,6 +10,7 @@
 #include "compiler/codegen/host_target.h"
 #include "ir/kernel/target.h"
 #include "ir/scalar/expr.h"
+#include "runtime/trace.h"
 
 namespace corrloom::api {
 namespace {
@@ -49,7 +50,7 @@ std::size_t mix(std::size_t hash, std::uint64_t value) {
   return (hash ^ (value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2))) * 0x100000001b3u;
 }
 
-std::vector<TensorType> types_of(const std::vector<Tensor>& tensors) {
+std::vector<TensorType> types_of(runtime::Operands tensors) {
   std::vector<TensorType> types;
   types.reserve(tensors.size());
   for (const Tensor& tensor : tensors) types.push_back(tensor.type());
@@ -81,14 +82,13 @@ kernel::Target target_of(Device device) {
                      ", for which there is no code; there are " + kernel::known_ptx_targets());
 }
 
-std::vector<Value> CompiledState::program_scalars(std::span<const Value> scalars) const {
+runtime::InlineVector<Value, 8> CompiledState::program_scalars(std::span<const Value> scalars) const {
   for (std::size_t k = 0; k < fixed_scalars.size(); ++k) {
     if (!fixed_scalars[k] || *fixed_scalars[k] == scalars[k]) continue;
     throw InputError("op `" + info.name + "`: " + scalar_names[k] + " is " + scalar::to_text(scalars[k]) +
                      "; it was compiled for " + scalar::to_text(*fixed_scalars[k]));
   }
-  std::vector<Value> out;
-  out.reserve(runtime_scalars.size());
+  runtime::InlineVector<Value, 8> out;
   for (const int number : runtime_scalars) out.push_back(scalars[static_cast<std::size_t>(number)]);
   return out;
 }
@@ -106,7 +106,6 @@ SplitArguments split_arguments(const OpInfo& info, std::span<const Argument> arg
                      std::to_string(info.parameters.size()) + declared());
   }
   SplitArguments out;
-  out.tensors.reserve(info.parameters.size());
   for (std::size_t k = 0; k < info.parameters.size(); ++k) {
     const ParameterInfo& parameter = info.parameters[k];
     const auto where = [&] { return "op `" + info.name + "`: " + parameter.name; };
@@ -122,7 +121,7 @@ SplitArguments split_arguments(const OpInfo& info, std::span<const Argument> arg
     } else if (!arguments[k].tensor().is_defined()) {
       throw InputError(where() + " is no tensor (a default-made one); wanted " + parameter.to_string() + declared());
     } else {
-      out.tensors.push_back(arguments[k].tensor());
+      out.tensors.push_back(&arguments[k].tensor());
     }
   }
   return out;
@@ -279,6 +278,8 @@ CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const s
                             const kernel::Target& target, std::optional<Device> device,
                             const std::string& schedule) const {
   const auto start = std::chrono::steady_clock::now();
+  runtime::TraceScope trace("compile", info_.name);
+  if (trace.is_active()) trace.add_detail("target", target.name);
   const Lowered& lowered = this->lowered();
   frontend::SymbolValues values = bind(types, scalars);
   auto state = std::make_shared<CompiledState>();
@@ -326,8 +327,8 @@ bool OpCore::matches(const Entry& entry, const SplitArguments& arguments, const 
                      Device device) const {
   if (entry.device != device) return false;
   for (std::size_t k = 0; k < entry.types.size(); ++k) {
-    if (entry.types[k].dtype != arguments.tensors[k].dtype() || entry.types[k].shape != arguments.tensors[k].shape())
-      return false;
+    const Tensor& tensor = *arguments.tensors[k];
+    if (entry.types[k].dtype != tensor.dtype() || entry.types[k].shape != tensor.shape()) return false;
   }
   for (std::size_t k = 0; k < deciding.size(); ++k) {
     if (entry.deciding[k] != arguments.scalars[static_cast<std::size_t>(deciding[k])]) return false;
@@ -349,17 +350,34 @@ void OpCore::forget(std::size_t hash, const EntryRef& entry) const {
   std::erase(cache_[hash], entry);
 }
 
-CompiledRef OpCore::compiled_for(const SplitArguments& arguments, Device device) const {
+const CompiledState& OpCore::compiled_for(const SplitArguments& arguments, Device device) const {
+  const Entry* const latest = latest_.load(std::memory_order_acquire);
+  if (latest != nullptr && matches(*latest, arguments, lowered().deciding, device))
+    return *latest->ready.load(std::memory_order_acquire);
+  return find_or_compile(arguments, device);
+}
+
+const CompiledState& OpCore::find_or_compile(const SplitArguments& arguments, Device device) const {
   const std::vector<int>& deciding = lowered().deciding;
   std::size_t hash = mix(static_cast<std::size_t>(device.kind()), static_cast<std::uint64_t>(device.index()));
-  for (const Tensor& tensor : arguments.tensors) {
+  for (const Tensor& tensor : arguments.operands()) {
     hash = mix(hash, static_cast<std::uint64_t>(tensor.dtype()));
     for (const std::int64_t extent : tensor.shape()) hash = mix(hash, static_cast<std::uint64_t>(extent));
   }
   for (const int number : deciding) hash = mix(hash, arguments.scalars[static_cast<std::size_t>(number)].bits);
+  const auto answer = [this](const Entry& entry) -> const CompiledState& {
+    // Entries stay as long as this op once their program is there.
+    const CompiledState& state = *entry.compiled.get();
+    entry.ready.store(&state, std::memory_order_release);
+    latest_.store(&entry, std::memory_order_release);
+    return state;
+  };
   {
-    const std::shared_lock lock(cache_mutex_);
-    if (const EntryRef entry = find(hash, arguments, deciding, device)) return entry->compiled.get();
+    std::shared_lock lock(cache_mutex_);
+    if (const EntryRef entry = find(hash, arguments, deciding, device)) {
+      lock.unlock();
+      return answer(*entry);
+    }
   }
 
   std::promise<CompiledRef> promise;
@@ -372,12 +390,12 @@ CompiledRef OpCore::compiled_for(const SplitArguments& arguments, Device device)
       is_mine = true;
       std::vector<Value> values;
       for (const int number : deciding) values.push_back(arguments.scalars[static_cast<std::size_t>(number)]);
-      entry = std::make_shared<const Entry>(
-          Entry{device, types_of(arguments.tensors), std::move(values), promise.get_future().share()});
+      entry = std::make_shared<const Entry>(device, types_of(arguments.operands()), std::move(values),
+                                            promise.get_future().share());
       cache_[hash].push_back(entry);
     }
   }
-  if (!is_mine) return entry->compiled.get();
+  if (!is_mine) return answer(*entry);
   try {
     const std::vector<std::optional<Value>> scalars(arguments.scalars.begin(), arguments.scalars.end());
     promise.set_value(compile(entry->types, scalars, target_of(device), device, {}));
@@ -386,7 +404,7 @@ CompiledRef OpCore::compiled_for(const SplitArguments& arguments, Device device)
     forget(hash, entry);
     promise.set_exception(std::current_exception());
   }
-  return entry->compiled.get();
+  return answer(*entry);
 }
 
 }  // namespace corrloom::api

@@ -17,6 +17,7 @@
 #include "compiler/api/corrloom.h"
 #include "compiler/driver/compile.h"
 #include "compiler/frontend/frontend.h"
+#include "runtime/inline_vector.h"
 #include "runtime/run.h"
 
 /// What stands behind the handles of `corrloom.h`.
@@ -37,7 +38,7 @@ struct CompiledState {
   std::function<driver::Compiled()> recompile;   ///< the same again, with the texts of the lowest levels
 
   /// The program's scalars out of all scalars of the call.
-  std::vector<scalar::Value> program_scalars(std::span<const scalar::Value> scalars) const;
+  runtime::InlineVector<scalar::Value, 8> program_scalars(std::span<const scalar::Value> scalars) const;
   /// The texts of the lowest levels, made once.
   const driver::Compiled& with_low_texts() const;
 
@@ -46,10 +47,13 @@ struct CompiledState {
 };
 using CompiledRef = std::shared_ptr<const CompiledState>;
 
-/// The arguments of a call, told apart. Scalars have their parameters' dtypes; defaults are filled in.
+/// The arguments of a call, told apart. The tensors are the caller's. Scalars have their parameters' dtypes; defaults
+/// are filled in.
 struct SplitArguments {
-  std::vector<Tensor> tensors;
-  std::vector<scalar::Value> scalars;
+  runtime::InlineVector<const Tensor*, 8> tensors;
+  runtime::InlineVector<scalar::Value, 8> scalars;
+
+  runtime::Operands operands() const { return tensors.span(); }
 };
 
 /// Sorts the arguments of a call by parameter. Throws InputError, which names op, parameter, found and wanted.
@@ -79,8 +83,9 @@ class OpCore {
   /// The graph with symbolic dimensions, lowered when it is asked for first. Throws CompileError.
   std::shared_ptr<const tensor::Graph> graph() const;
 
-  /// The op for those arguments on a device: from the cache, or compiled by exactly one of the threads that ask.
-  CompiledRef compiled_for(const SplitArguments& arguments, Device device) const;
+  /// The op for those arguments on a device: from the cache, or compiled by exactly one of the threads that ask. Lives
+  /// as long as this op.
+  const CompiledState& compiled_for(const SplitArguments& arguments, Device device) const;
 
   /// Compiles for types; scalars without a value stay open unless they decide ranges. `device` is empty for a target
   /// without one.
@@ -98,10 +103,14 @@ class OpCore {
  private:
   /// What a compiled op is found by.
   struct Entry {
+    Entry(Device on, std::vector<TensorType> of, std::vector<scalar::Value> values,
+          std::shared_future<CompiledRef> result)
+        : device(on), types(std::move(of)), deciding(std::move(values)), compiled(std::move(result)) {}
     Device device;
     std::vector<TensorType> types;
     std::vector<scalar::Value> deciding;  ///< values of the scalars that decide ranges
     std::shared_future<CompiledRef> compiled;
+    mutable std::atomic<const CompiledState*> ready = nullptr;  ///< once it is there
   };
   using EntryRef = std::shared_ptr<const Entry>;
 
@@ -116,6 +125,7 @@ class OpCore {
   EntryRef find(std::size_t hash, const SplitArguments& arguments, const std::vector<int>& deciding,
                 Device device) const;
   void forget(std::size_t hash, const EntryRef& entry) const;
+  const CompiledState& find_or_compile(const SplitArguments& arguments, Device device) const;
 
   frontend::Instance inferred(const frontend::Arguments& arguments) const;
 
@@ -133,6 +143,8 @@ class OpCore {
   mutable std::atomic<const Lowered*> lowered_ready_ = nullptr;  ///< `lowered_` once it is there: calls take no lock
   mutable std::shared_mutex cache_mutex_;
   mutable std::unordered_map<std::size_t, std::vector<EntryRef>> cache_;
+  mutable std::atomic<const Entry*> latest_ = nullptr;  ///< what the last call used, if it is ready: the next one most
+                                                        ///< often wants the same, and then takes no lock
 };
 
 /// A checked program and the ops made from it, which live as long as it does.

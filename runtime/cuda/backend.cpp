@@ -12,6 +12,7 @@
 #include "runtime/cuda/pool.h"
 #include "runtime/cuda/staging.h"
 #include "runtime/cuda/streams.h"
+#include "runtime/cuda/timeline.h"
 
 namespace corrloom::runtime::gpu {
 namespace {
@@ -56,6 +57,7 @@ class CudaBackend final : public DeviceBackend {
     multiprocessors_ = std::max(1, context_.attribute(kAttributeMultiprocessors));
     architecture_ = architecture_of(context_.attribute(kAttributeMajor), context_.attribute(kAttributeMinor));
     most_blocks_ = std::max(1, context_.attribute(kAttributeMaxGridX));
+    if (Trace* const trace = Trace::active()) timeline_ = std::make_unique<Timeline>(context_, *trace, default_);
   }
   ~CudaBackend() override {
     try {
@@ -126,6 +128,20 @@ class CudaBackend final : public DeviceBackend {
   }
   static const Mark& mark_of(Event event) { return *static_cast<const Mark*>(event.handle); }
   void enable_peer(const Context& peer);
+  void launch_kernel(const LoadedCudaCode::Entry& entry, unsigned blocks, void** arguments, const StreamState& state);
+  const char* lane_of(const StreamState& state) const;
+  /// Enqueues work, and traces when it ran. The context is current.
+  template <class Enqueue>
+  void traced(const StreamState& state, const char* category, const std::string& name, std::size_t bytes,
+              Enqueue enqueue) {
+    if (timeline_ == nullptr) [[likely]]
+      return enqueue();
+    std::shared_ptr<OpaqueEvent> start = timeline_->mark(state);
+    enqueue();
+    Trace::Details details;
+    if (bytes > 0) details.emplace_back("bytes", std::to_string(bytes));
+    timeline_->add(std::move(start), state, lane_of(state), name, category, std::move(details));
+  }
 
   // In the order that their ends need: what is above is used by what is below.
   Context context_;
@@ -134,6 +150,7 @@ class CudaBackend final : public DeviceBackend {
   std::unique_ptr<DevicePool> pool_;
   std::unique_ptr<PinnedPool> pinned_;
   std::unique_ptr<StagingRing> ring_;
+  std::unique_ptr<Timeline> timeline_;  ///< when something is traced
   int multiprocessors_ = 1;
   std::string architecture_;
   std::int64_t most_blocks_ = 1;
@@ -153,29 +170,43 @@ std::string CudaBackend::description() const {
          " multiprocessors";
 }
 
+const char* CudaBackend::lane_of(const StreamState& state) const {
+  if (&state == default_.get()) return "default stream";
+  if (&state == upload_.get()) return "upload stream";
+  return &state == download_.get() ? "download stream" : "another stream";
+}
+
 void CudaBackend::copy_from_host(void* to, const void* from, std::size_t bytes, Stream stream, HostMemory kind) {
   if (bytes == 0) return;
   const StreamRef state = state_of(stream);
-  if (kind == HostMemory::Pageable)
-    return ring_->copy_from_host(pointer(to), static_cast<const std::byte*>(from), bytes, state);
   const ContextScope scope(context_);
-  context_.check(context_.api().copy_from_host(pointer(to), from, bytes, state->handle()), "cuMemcpyHtoDAsync", bytes);
+  traced(*state, "copy", "copy from the host", bytes, [&] {
+    if (kind == HostMemory::Pageable)
+      return ring_->copy_from_host(pointer(to), static_cast<const std::byte*>(from), bytes, state);
+    context_.check(context_.api().copy_from_host(pointer(to), from, bytes, state->handle()), "cuMemcpyHtoDAsync",
+                   bytes);
+  });
 }
 
 void CudaBackend::copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream, HostMemory kind) {
   if (bytes == 0) return;
   const StreamRef state = state_of(stream);
-  if (kind == HostMemory::Pageable)
-    return ring_->copy_to_host(static_cast<std::byte*>(to), pointer(from), bytes, state);
   const ContextScope scope(context_);
-  context_.check(context_.api().copy_to_host(to, pointer(from), bytes, state->handle()), "cuMemcpyDtoHAsync", bytes);
+  traced(*state, "copy", "copy to the host", bytes, [&] {
+    if (kind == HostMemory::Pageable)
+      return ring_->copy_to_host(static_cast<std::byte*>(to), pointer(from), bytes, state);
+    context_.check(context_.api().copy_to_host(to, pointer(from), bytes, state->handle()), "cuMemcpyDtoHAsync", bytes);
+  });
 }
 
 void CudaBackend::copy_within(void* to, const void* from, std::size_t bytes, Stream stream) {
   if (bytes == 0) return;
+  const StreamRef state = state_of(stream);
   const ContextScope scope(context_);
-  context_.check(context_.api().copy_within(pointer(to), pointer(from), bytes, state_of(stream)->handle()),
-                 "cuMemcpyDtoDAsync", bytes);
+  traced(*state, "copy", "copy", bytes, [&] {
+    context_.check(context_.api().copy_within(pointer(to), pointer(from), bytes, state->handle()), "cuMemcpyDtoDAsync",
+                   bytes);
+  });
 }
 
 void CudaBackend::enable_peer(const Context& peer) {
@@ -199,9 +230,12 @@ void CudaBackend::copy_from_peer(void* to, DeviceBackend& peer, const void* from
   if (source == this) return copy_within(to, from, bytes, stream);
   const ContextScope scope(context_);
   if (source->context_.handle() != context_.handle()) enable_peer(source->context_);
-  context_.check(context_.api().copy_peer(pointer(to), context_.context(), pointer(from), source->context_.context(),
-                                          bytes, state_of(stream)->handle()),
-                 "cuMemcpyPeerAsync", bytes);
+  const StreamRef state = state_of(stream);
+  traced(*state, "copy", "copy from " + peer.device().name(), bytes, [&] {
+    context_.check(context_.api().copy_peer(pointer(to), context_.context(), pointer(from), source->context_.context(),
+                                            bytes, state->handle()),
+                   "cuMemcpyPeerAsync", bytes);
+  });
 }
 
 void CudaBackend::fill(void* to, std::byte value, std::size_t bytes, Stream stream) {
@@ -218,10 +252,16 @@ void CudaBackend::launch(const Launch& launch, Stream stream) {
     throw RuntimeError(detail::concat(*entry.label, " needs ", launch.blocks, " blocks; ", device().name(),
                                       " runs at most ", most_blocks_, " in one launch"));
   }
-  const auto blocks = static_cast<unsigned>(launch.blocks);
   const StreamState& state = stream.handle == nullptr ? *default_ : *static_cast<StreamState*>(stream.handle);
-  auto** const arguments = const_cast<void**>(launch.arguments);
   const ContextScope scope(context_);
+  traced(state, "kernel", *entry.label, 0, [&] {
+    launch_kernel(entry, static_cast<unsigned>(launch.blocks), const_cast<void**>(launch.arguments), state);
+  });
+  context_.note_launch(entry.label);
+}
+
+void CudaBackend::launch_kernel(const LoadedCudaCode::Entry& entry, unsigned blocks, void** arguments,
+                                const StreamState& state) {
   Result result = kSuccess;
   if (entry.cluster <= 1) {
     result = context_.api().launch(entry.function, blocks, 1, 1, entry.threads, 1, 1, entry.shared_bytes,
@@ -239,7 +279,6 @@ void CudaBackend::launch(const Launch& launch, Stream stream) {
     result = context_.api().launch_extended(&config, entry.function, arguments, nullptr);
   }
   if (result != kSuccess) context_.fail(result, "cuLaunchKernel(" + *entry.label + ")");
-  context_.note_launch(entry.label);
 }
 
 Stream CudaBackend::create_stream() {

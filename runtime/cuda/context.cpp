@@ -63,7 +63,11 @@ ContextScope::~ContextScope() {
   if (previous_ == context_.context()) return;
   ContextHandle popped = nullptr;
   // Not usable any more only when the process was forked or ends inside the scope: nobody is left to mind.
-  if (!context_.driver().is_usable() || context_.api().context_pop(&popped) == kSuccess) return;
+  if (!context_.driver().is_usable()) return;
+  // Once more when it fails, so that the thread's stack of contexts does not grow; at least the right one is on top.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (context_.api().context_pop(&popped) == kSuccess) return;
+  }
   (void)context_.api().context_set_current(previous_);
 }
 

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "ir/base/errors.h"
+#include "runtime/trace.h"
 
 namespace corrloom::runtime::gpu {
 namespace {
@@ -39,10 +41,27 @@ void watch_process() {
   (void)watching;
 }
 
-/// The exit handler is set after `cuInit`, so that it runs before the driver's own.
+/// Asks the devices for what the trace does not have yet. On a thread of its own: what a driver keeps for the main
+/// thread has ended before exit handlers run.
+void collect_trace() noexcept {
+  Trace* const trace = Trace::active();
+  if (trace == nullptr) return;
+  try {
+    std::thread([trace] { trace->collect(); }).join();
+  } catch (const std::exception&) {
+    // Without a thread the trace has what was asked for before.
+  }
+}
+
+/// The exit handler is set after `cuInit`, so that it runs before the driver's own, and after the trace was made, which
+/// so ends later.
 void watch_exit() {
   static const bool watching = [] {
-    std::atexit([] { process_state().ends.store(true, std::memory_order_relaxed); });
+    Trace::active();
+    std::atexit([] {
+      collect_trace();
+      process_state().ends.store(true, std::memory_order_relaxed);
+    });
     return true;
   }();
   (void)watching;

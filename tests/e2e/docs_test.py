@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Compiles every program in the documentation.
+"""Compiles every program in the documentation, and runs its commands.
 
     docs_test.py --corrloom PATH [FILE.md...]
 
-A block ```loom has to be free of errors; a block ```loom error=E0201 has to be refused with that code and no other one. The last line is
+A block ```loom has to be free of errors; a block ```loom error=E0201 has to be refused with that code and no other one. In a block
+```console the output of each line that begins with `$ ` has to be the lines below it, where `...` stands for anything. The last line is
 `N passed, N failed`.
 """
 import argparse
+import os
 import pathlib
 import re
 import subprocess
@@ -14,6 +16,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 BLOCK = re.compile(r"^```loom(?: error=(E\d{4}))?\n(.*?)^```$", re.M | re.S)
 
 
@@ -35,6 +38,28 @@ def wrong_with(program, wanted, corrloom):
     return None if done.returncode == 0 else f"exit {done.returncode}: {done.stderr[:300]}"
 
 
+def commands_of(path):
+    """(line, command, wanted output) of each command."""
+    text = path.read_text()
+    for found in CONSOLE.finditer(text):
+        first = text.count("\n", 0, found.start()) + 2
+        lines = found.group(1).split("\n")
+        starts = [k for k, line in enumerate(lines) if line.startswith("$ ")]
+        for start, end in zip(starts, [*starts[1:], len(lines)]):
+            yield first + start, lines[start][2:], "\n".join(lines[start + 1:end]).rstrip("\n")
+
+
+def wrong_with_command(command, wanted, programs):
+    """Runs it in an empty folder that has the examples."""
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "examples").symlink_to(ROOT / "examples")
+        environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
+    got = (done.stdout + done.stderr).rstrip("\n")
+    pattern = ".*".join(re.escape(re.sub(r" +", " ", part)) for part in wanted.split("..."))
+    return None if re.fullmatch(pattern, re.sub(r" +", " ", got), re.S) else f"wanted\n{wanted}\ngot\n{got}"
+
+
 def main():
     parser = argparse.ArgumentParser(description="Compiles every program in the documentation.")
     parser.add_argument("--corrloom", required=True)
@@ -44,6 +69,11 @@ def main():
     for path in args.files:
         for line, wanted, program in blocks_of(path):
             wrong = wrong_with(program, wanted, args.corrloom)
+            passed, failed = passed + (not wrong), failed + bool(wrong)
+            if wrong:
+                print(f"FAIL {path.name}:{line}: {wrong}")
+        for line, command, wanted in commands_of(path):
+            wrong = wrong_with_command(command, wanted, pathlib.Path(args.corrloom).resolve().parent)
             passed, failed = passed + (not wrong), failed + bool(wrong)
             if wrong:
                 print(f"FAIL {path.name}:{line}: {wrong}")

@@ -6,6 +6,7 @@
 The last line is `N passed, N failed`.
 """
 import argparse
+import os
 import pathlib
 import re
 import subprocess
@@ -31,8 +32,8 @@ def png_bytes(path):
     return header, zlib.decompress(rows)
 
 
-def run(command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+def run(command, **environment):
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
 
 
 def check_quickstart(programs, folder):
@@ -76,11 +77,40 @@ def check_edges_refuses(programs, folder):
     assert done.returncode == 1 and "broken.png" in done.stderr and not (folder / "edges.png").exists(), done.stderr
 
 
+def devices_answers(programs, cuda):
+    """What the walk over the devices prints: each question and its answer."""
+    done = run([programs / "example_devices", EXAMPLES / "devices/devices.loom"], CORRLOOM_CUDA=cuda, CORRLOOM_SIM_DEVICES="2")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.split("\n")
+    starts = [k for k, line in enumerate(lines) if line and not line.startswith((" ", "[", ")"))]
+    return {lines[k]: lines[k + 1].strip() for k in starts if k + 1 < len(lines)}, done.stdout
+
+
+def check_devices_without_gpu(programs, folder):
+    answers, text = devices_answers(programs, "off")
+    assert answers["device_count()"] == "0" and answers["try_gpu()"] == "cpu" and answers["try_all_gpus()"] == "cpu", text
+    assert answers["X = ones({2, 3}, f32, try_gpu())"] == "f32[2, 3] on cpu", text
+    assert answers["where the weights of its first layer are"] == "cpu", text
+
+
+def check_devices_with_two_gpus(programs, folder):
+    answers, text = devices_answers(programs, "sim")
+    assert answers["device_count()"] == "2" and answers["try_all_gpus()"] == "cuda:0, cuda:1", text
+    assert answers["try_gpu(10), which nobody has"] == "cpu", text
+    assert answers["X = ones({2, 3}, f32, try_gpu())"] == "f32[2, 3] on cuda:0", text
+    assert "X is on cuda:0, Y is on cuda:1" in text and "`Y.to(cuda(0))`" in text, text
+    assert answers["add(Y, Z): both are there, and so is the sum"] == "f32[2, 3] on cuda:1", text
+    assert answers["Z.to(try_gpu(1)) is Z: nothing moves"] == "yes", text
+    assert answers["the same seed gives the same numbers on the host"] == "yes", text
+    assert answers["where the weights of its first layer are"] == "cuda:0", text
+
+
 def main():
     parser = argparse.ArgumentParser(description="Runs the example programs on small inputs.")
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     args = parser.parse_args()
-    checks = [check_quickstart, check_quickstart_usage, check_pointwise_conv, check_correlation, check_edges, check_edges_refuses]
+    checks = [check_quickstart, check_quickstart_usage, check_pointwise_conv, check_correlation, check_edges, check_edges_refuses,
+              check_devices_without_gpu, check_devices_with_two_gpus]
     failed = 0
     for check in checks:
         with tempfile.TemporaryDirectory() as folder:

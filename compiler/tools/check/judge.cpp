@@ -94,7 +94,7 @@ class Judge {
 
   void bind() {
     std::vector<TensorType> types;
-    for (const Tensor& tensor : split_.tensors) types.push_back(tensor.type());
+    for (const Tensor& tensor : split_.operands()) types.push_back(tensor.type());
     const std::vector<std::optional<scalar::Value>> scalars(split_.scalars.begin(), split_.scalars.end());
     values_ = core_.bind(types, scalars);
   }
@@ -102,7 +102,7 @@ class Judge {
   Outcome interpreted(const tensor::Graph& graph) const {
     return outcome_of([&] {
       std::vector<Array> inputs;
-      for (const Tensor& tensor : split_.tensors) inputs.push_back(to_array(tensor));
+      for (const Tensor& tensor : split_.operands()) inputs.push_back(to_array(tensor));
       return tensor::interpret(graph, inputs, frontend::in_symbol_order(graph, values_));
     });
   }
@@ -169,7 +169,7 @@ class Judge {
       const Outcome outcome = outcome_of([&] {
         // Copies: an op may write into the storage of an input.
         std::vector<Tensor> tensors;
-        for (const Tensor& tensor : split_.tensors) tensors.push_back(tensor.copy().to(device));
+        for (const Tensor& tensor : split_.operands()) tensors.push_back(tensor.copy().to(device));
         return arrays_of(run(tensors));
       });
       if (const auto fault = difference_of(op_.info(), outcome, wanted)) {

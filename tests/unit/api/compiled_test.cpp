@@ -77,16 +77,33 @@ TEST_F(CompiledTest, TakesASchedule) {
 }
 
 TEST_F(CompiledTest, ThreadsThatAskForTheSameShareOneCompilation) {
-  const api::SplitArguments arguments{{ones({9, 11}), ones({2, 3})}, {}};
+  const std::vector<Argument> arguments = {ones({9, 11}), ones({2, 3})};
+  const api::SplitArguments split = api::split_arguments(op.info(), arguments);
   constexpr int kThreads = 8;
-  std::vector<api::CompiledRef> found(kThreads);
+  std::vector<const api::CompiledState*> found(kThreads);
   std::vector<std::thread> threads;
   for (int k = 0; k < kThreads; ++k)
-    threads.emplace_back([&, k] { found[static_cast<std::size_t>(k)] = op.core()->compiled_for(arguments, cpu()); });
+    threads.emplace_back([&, k] { found[static_cast<std::size_t>(k)] = &op.core()->compiled_for(split, cpu()); });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(std::set<api::CompiledRef>(found.begin(), found.end()).size(), 1u);
-  EXPECT_NE(op.core()->compiled_for({{ones({9, 12}), ones({2, 3})}, {}}, cpu()), found[0])
+  EXPECT_EQ(std::set<const api::CompiledState*>(found.begin(), found.end()).size(), 1u);
+  const std::vector<Argument> others = {ones({9, 12}), ones({2, 3})};
+  EXPECT_NE(&op.core()->compiled_for(api::split_arguments(op.info(), others), cpu()), found[0])
       << "other extents are another program";
+  EXPECT_EQ(&op.core()->compiled_for(split, cpu()), found[0]);
+}
+
+TEST_F(CompiledTest, BindsACallForManyRuns) {
+  const Tensor image = ones({4, 5}), window = ones({2, 3}), result = Tensor::empty({3, 3});
+  BoundCall call = op.compile({image.type(), window.type()}, cpu()).bind({image, window}, {result});
+  call.run();
+  EXPECT_EQ(result.element(0).as_f64(), 6);
+  image.data<float>()[0] = 3;
+  call.run();
+  EXPECT_EQ(result.element(0).as_f64(), 8);
+  const Compiled program = op.compile({image.type(), window.type()}, cpu());
+  EXPECT_THROW((void)program.bind({image, window}, {ones({3, 4})}), InputError);
+  EXPECT_THROW((void)program.bind({ones({5, 4}).transpose(), window}, {result}), InputError);
+  EXPECT_THROW((void)program.bind({image}, {result}), InputError);
 }
 
 TEST_F(CompiledTest, AFailedCompilationIsTriedAgain) {

@@ -1,6 +1,7 @@
 #include "tests/unit/runtime/fake_driver.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -65,7 +66,19 @@ struct Allocation {
 
 constexpr std::string_view kAllocate = "cuMemAlloc", kAllocatePinned = "cuMemHostAlloc";
 
-thread_local std::vector<ContextHandle> context_stack;
+/// A thread's stack of contexts. Without a destructor: calls are made while the process ends, after those of its
+/// threads.
+struct ContextStack {
+  std::array<ContextHandle, 64> contexts;
+  std::size_t size;
+
+  bool empty() const { return size == 0; }
+  ContextHandle back() const { return contexts[size - 1]; }
+  void push_back(ContextHandle context) { contexts.at(size++) = context; }
+  void pop_back() { --size; }
+  void clear() { size = 0; }
+};
+thread_local ContextStack context_stack{};
 
 }  // namespace
 
