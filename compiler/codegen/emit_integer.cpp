@@ -43,11 +43,12 @@ class IntegerEmitter {
 
   /// A count beyond the width would be poison, which the select does not pass on.
   Value* shift_left(Value* x, const Operand& y) {
-    return builder_.CreateSelect(is_inside(y.value), builder_.CreateShl(x, y.value), number(0));
+    return builder_.CreateSelect(is_inside(y.value), builder_.CreateShl(x, low_count(y.value)), number(0));
   }
 
   Value* shift_right(Value* x, const Operand& y) {
-    if (!is_signed_) return builder_.CreateSelect(is_inside(y.value), builder_.CreateLShr(x, y.value), number(0));
+    if (!is_signed_)
+      return builder_.CreateSelect(is_inside(y.value), builder_.CreateLShr(x, low_count(y.value)), number(0));
     return builder_.CreateAShr(x, builder_.CreateSelect(is_inside(y.value), y.value, number(width_ - 1)));
   }
 
@@ -65,6 +66,10 @@ class IntegerEmitter {
 
  private:
   llvm::Constant* number(std::int64_t value) { return llvm::ConstantInt::getSigned(type_, value); }
+  /// The count of a shift whose result is only used when the count is inside the width. LLVM 22 takes select and shift
+  /// together for PTX's clamping shift, whose count has 32 bits: one of 2^32 becomes 0. A masked count keeps them
+  /// apart.
+  Value* low_count(Value* count) { return width_ == 64 ? builder_.CreateAnd(count, number(63)) : count; }
   Value* is_inside(Value* count) { return builder_.CreateICmpULT(count, number(width_)); }
 
   /// log2 of a constant divisor that is a positive power of two.
