@@ -105,12 +105,33 @@ def check_devices_with_two_gpus(programs, folder):
     assert answers["where the weights of its first layer are"] == "cuda:0", text
 
 
+def digits(programs, folder, *arguments, cuda="off"):
+    done = subprocess.run([programs / "example_digits", EXAMPLES / "digits", folder, *arguments], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "CORRLOOM_CUDA": cuda})
+    assert done.returncode == 0, done.stderr
+    assert "loaded again: reads the same" in done.stdout, done.stdout
+    return done.stdout
+
+
+def check_digits(programs, folder):
+    text = digits(programs, folder)
+    assert float(re.search(r"test accuracy ([\d.]+) %", text).group(1)) >= 98, text
+    assert png_bytes(folder / "loss.png")[0][:2] == (480, 240)
+    assert png_bytes(folder / "misread.png")[0][0] == 144
+
+
+def check_digits_on_a_simulated_gpu(programs, folder):
+    # The orders of sums differ between host and GPU, so losses near 2 may differ in the last bits: 1e-4 is a thousand of them.
+    losses = [[float(text) for text in re.search(r"loss ([\d.]+) -> ([\d.]+)", digits(programs, folder, "1", "2", cuda=cuda)).groups()] for cuda in ["off", "sim"]]
+    assert all(abs(a - b) <= 1e-4 for a, b in zip(*losses)), losses
+
+
 def main():
     parser = argparse.ArgumentParser(description="Runs the example programs on small inputs.")
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     args = parser.parse_args()
     checks = [check_quickstart, check_quickstart_usage, check_pointwise_conv, check_correlation, check_edges, check_edges_refuses,
-              check_devices_without_gpu, check_devices_with_two_gpus]
+              check_devices_without_gpu, check_devices_with_two_gpus, check_digits, check_digits_on_a_simulated_gpu]
     failed = 0
     for check in checks:
         with tempfile.TemporaryDirectory() as folder:
