@@ -26,17 +26,24 @@ double microseconds(Trace::Clock::duration duration) {
 }  // namespace
 
 Trace* Trace::active() {
-  static const std::unique_ptr<Trace> trace = []() -> std::unique_ptr<Trace> {
+  // Never destroyed: devices take their sources back when they end, which may be after the process's other objects.
+  static Trace* const trace = []() -> Trace* {
     const char* const path = std::getenv("CORRLOOM_TRACE");
     if (path == nullptr || *path == '\0') return nullptr;
-    return std::make_unique<Trace>(path);
+    Trace* const made = std::make_unique<Trace>(path).release();
+    std::atexit([] { active()->end(); });
+    return made;
   }();
-  return trace.get();
+  return trace;
 }
 
 Trace::Trace(std::string path) : path_(std::move(path)), owner_(getpid()) {}
 
 Trace::~Trace() {
+  end();
+}
+
+void Trace::end() {
   if (getpid() != owner_) return;
   try {
     write();

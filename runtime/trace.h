@@ -40,6 +40,8 @@ class Trace {
   void collect();
   /// Writes the file.
   void write();
+  /// The same where the process ends: a fault is said on standard error, and a child of fork writes nothing.
+  void end();
 
  private:
   struct Entry {

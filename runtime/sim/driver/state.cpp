@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 #include "runtime/sim/driver/graph.h"
 #include "runtime/sim/driver/report.h"
@@ -191,8 +192,18 @@ std::optional<Block> Driver::find_block(DeviceAddress address) {
 }
 
 ThreadState& this_thread() {
-  thread_local ThreadState state;
-  return state;
+  // Exit handlers of a program may call after the thread's objects are destroyed: a plain pointer is still there, and
+  // the state made then is never destroyed.
+  thread_local ThreadState* state = nullptr;
+  struct Owner {
+    ~Owner() { std::unique_ptr<ThreadState>(std::exchange(state, nullptr)); }
+  };
+  if (state == nullptr) {
+    thread_local Owner owner;
+    static_cast<void>(&owner);
+    state = std::make_unique<ThreadState>().release();
+  }
+  return *state;
 }
 
 CUresult initialise() {
