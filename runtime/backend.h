@@ -156,6 +156,10 @@ std::vector<BackendRef> all_backends();
 /// In a line, which CUDA driver there is, or why there is none.
 std::string cuda_status();
 
+/// A function of the CUDA driver's library by name, or null: how tools ask a simulated driver for what it counted. The
+/// library stays loaded.
+void* cuda_symbol(const char* name);
+
 /// Adds a device by hand, before the first use of any GPU: the machine's own are not looked for then.
 void register_backend(BackendRef backend);
 

@@ -20,6 +20,7 @@ struct Registry {
   std::shared_mutex mutex;
   std::vector<BackendRef> backends = {make_host_backend()};
   std::string cuda_status;
+  std::shared_ptr<const gpu::Driver> cuda_driver;
   std::once_flag searched;
   bool is_set_by_hand = false;
 
@@ -32,6 +33,7 @@ struct Registry {
       gpu::CudaDevices found = gpu::find_cuda_devices();
       const std::unique_lock lock(mutex);
       cuda_status = std::move(found.status);
+      cuda_driver = std::move(found.driver);
       backends.insert(backends.end(), found.backends.begin(), found.backends.end());
     });
   }
@@ -74,6 +76,13 @@ std::string cuda_status() {
   all.find_gpus();
   const std::shared_lock lock(all.mutex);
   return all.cuda_status;
+}
+
+void* cuda_symbol(const char* name) {
+  Registry& all = registry();
+  all.find_gpus();
+  const std::shared_lock lock(all.mutex);
+  return all.cuda_driver == nullptr ? nullptr : all.cuda_driver->symbol(name);
 }
 
 void register_backend(BackendRef backend) {

@@ -10,7 +10,7 @@ namespace corrloom::runtime::gpu {
 CudaDevices devices_of(const DriverSearch& search) {
   if (search.driver == nullptr) return {{}, "no CUDA devices: " + search.reason};
   const Driver& driver = *search.driver;
-  CudaDevices found{{}, "CUDA driver " + driver.name() + ", version " + driver.version()};
+  CudaDevices found{{}, "CUDA driver " + driver.name() + ", version " + driver.version(), search.driver};
   int count = 0;
   const Result result = driver.functions().device_get_count(&count);
   if (result != kSuccess && result != kNoDevice) {

@@ -12,6 +12,7 @@ namespace corrloom::runtime::gpu {
 struct CudaDevices {
   std::vector<BackendRef> backends;
   std::string status;
+  std::shared_ptr<const Driver> driver = nullptr;
 };
 
 /// Looks for devices as CORRLOOM_CUDA says. Never throws: a driver that does not start, and a device that does not,

@@ -133,6 +133,10 @@ Driver::Driver(const FunctionTable& functions, std::string name, std::shared_ptr
   forks_ = process_state().forks.load(std::memory_order_relaxed);
 }
 
+void* Driver::symbol(const char* name) const noexcept {
+  return library_ == nullptr ? nullptr : dlsym(library_.get(), name);
+}
+
 std::string Driver::version() const {
   int version = 0;
   if (functions_.driver_get_version(&version) != kSuccess) return "unknown";

@@ -19,6 +19,8 @@ class Driver {
   const std::string& name() const { return name_; }
   /// `13.0`.
   std::string version() const;
+  /// A function of its library by name; null when it has none of that name or is no library.
+  void* symbol(const char* name) const noexcept;
 
   /// False in a child that fork made after the driver had started, and once the process ends: no call may be made then.
   bool is_usable() const noexcept;

@@ -7,6 +7,7 @@
 
 #include "compiler/tools/common/output.h"
 #include "compiler/tools/corrloom/commands.h"
+#include "compiler/tools/corrloom/counters.h"
 #include "compiler/tools/corrloom/program.h"
 
 namespace corrloom::tools {
@@ -116,21 +117,23 @@ ExitCode bench_command(const Options& options) {
         synchronise(device);
       },
       options.repeat);
+  const std::optional<nlohmann::json> launches = count_launches(device, [&] { compiled.run_into(arguments, results); });
   const Work work = work_of(compiled, arguments, results);
   const double median_us = samples.median();
   const double gflops = work.flops / median_us / 1e3, gbytes = work.bytes / median_us / 1e3;
   if (options.json) {
-    const nlohmann::ordered_json line = {{"op", op.name()},
-                                         {"device", device.name()},
-                                         {"threads", device.is_cpu() ? thread_count() : 0},
-                                         {"median_us", median_us},
-                                         {"min_us", samples.min()},
-                                         {"p95_us", samples.quantile(0.95)},
-                                         {"compile_ms", compiled.compile_ms()},
-                                         {"gflops", gflops},
-                                         {"gbytes_per_s", gbytes},
-                                         {"samples", samples.sorted_us.size()},
-                                         {"kernels", compiled.kernels().size()}};
+    nlohmann::ordered_json line = {{"op", op.name()},
+                                   {"device", device.name()},
+                                   {"threads", device.is_cpu() ? thread_count() : 0},
+                                   {"median_us", median_us},
+                                   {"min_us", samples.min()},
+                                   {"p95_us", samples.quantile(0.95)},
+                                   {"compile_ms", compiled.compile_ms()},
+                                   {"gflops", gflops},
+                                   {"gbytes_per_s", gbytes},
+                                   {"samples", samples.sorted_us.size()},
+                                   {"kernels", compiled.kernels().size()}};
+    if (launches) line["simulated_launches"] = *launches;
     write_result(line.dump() + "\n");
     return ExitCode::Done;
   }
@@ -141,7 +144,8 @@ ExitCode bench_command(const Options& options) {
                   "GFLOP/s, {:.2f} GB/s\n",
                   op.name(), device.name(), threads, samples.sorted_us.size(), samples.sorted_us.size() == 1 ? "" : "s",
                   time_text(median_us), time_text(samples.min()), time_text(samples.quantile(0.95)),
-                  compiled.compile_ms(), gflops, gbytes));
+                  compiled.compile_ms(), gflops, gbytes) +
+      (launches ? counters_table(*launches) : ""));
   return ExitCode::Done;
 }
 

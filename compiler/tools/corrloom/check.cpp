@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "compiler/api/op_core.h"
 #include "compiler/tools/check/judge.h"
 #include "compiler/tools/check/shrink.h"
@@ -8,6 +10,7 @@
 #include "compiler/tools/corrloom/commands.h"
 #include "compiler/tools/corrloom/describe.h"
 #include "compiler/tools/corrloom/program.h"
+#include "runtime/cuda/driver.h"
 
 namespace corrloom::tools {
 namespace {
@@ -54,8 +57,15 @@ std::string report(const Op& op) {
   return text + described(example) + describe(*instance_of(op, example).core()->graph());
 }
 
-/// The devices to compare: the one that is asked for, else the host and the first GPU. Where there is none, a simulated
-/// one takes its place.
+/// On a machine without a GPU a simulated one takes its place, where its library is found and CORRLOOM_CUDA says
+/// nothing. Before the first use of a device.
+void simulate_missing_gpu() {
+  namespace gpu = runtime::gpu;
+  if (std::getenv("CORRLOOM_CUDA") != nullptr || gpu::find_driver("auto").driver != nullptr) return;
+  if (gpu::find_driver("sim").driver != nullptr) ::setenv("CORRLOOM_CUDA", "sim", 1);
+}
+
+/// The devices to compare: the one that is asked for, else the host and the first GPU.
 std::vector<Device> devices_to_compare(const Options& options) {
   if (options.device != Options().device) return {find_device(options)};
   std::vector<Device> devices{cpu()};
@@ -114,6 +124,7 @@ ExitCode check_without_values(const Options& options) {
 }  // namespace
 
 ExitCode check_command(const Options& options) {
+  simulate_missing_gpu();
   if (options.threads > 0) set_thread_count(options.threads);
   if (options.settings.empty()) return check_without_values(options);
   const Op op = find_op(options);
