@@ -35,7 +35,7 @@ def tests_of(log):
     for block in re.split(r"^-{58}$(?=\n+\d+/\d+ Testing: )", log, flags=re.M)[1:]:
         name = re.search(r"^\d+/\d+ Testing: (.*)$", block, re.M).group(1)
         output = re.search(r"^Output:\n-+\n(.*?)^<end of output>$", block, re.M | re.S)
-        yield name, output.group(1) if output else "", "\nTest Passed.\n" in block
+        yield name, output.group(1) if output else "", re.search(r"^Test Pass(?:ed\.| Reason:)$", block, re.M) is not None
 
 
 def count(name, output, passed):
