@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <exception>
 #include <optional>
 
@@ -140,9 +141,12 @@ struct LoadedProgram::State {
   void fill_arguments(const Call& call, std::byte* const* addresses, Arguments& out) const;
   void set_error_slot(Arguments& arguments, std::uint64_t* slot) const;
   void launch(const Call& call) const;
-  void launch(Operands in, Operands out, Arguments& arguments, Storage* arena) const;
-  void launch_on_host(Operands in, Operands out, Arguments& arguments) const;
-  WorkRef launch_on_gpu(Operands in, Operands out, Arguments& arguments) const;
+  /// `times`, if there are any, get the microseconds of each kernel, which is waited for then.
+  void launch(Operands in, Operands out, Arguments& arguments, Storage* arena,
+              std::vector<double>* times = nullptr) const;
+  void launch_on_host(Operands in, Operands out, Arguments& arguments, std::vector<double>* times) const;
+  WorkRef launch_on_gpu(Operands in, Operands out, Arguments& arguments, std::vector<double>* times) const;
+  void launch_kernels(const Arguments& arguments, std::vector<double>* times) const;
 
   /// Checks everything, then calls `body(inputs, plan, symbols)` with inputs that are dense.
   template <class Body>
@@ -389,23 +393,43 @@ void LoadedProgram::State::launch(const Call& call) const {
   launch(call.inputs, call.outputs, arguments, arena.get());
 }
 
-void LoadedProgram::State::launch(Operands in, Operands out, Arguments& arguments, Storage* arena) const {
+void LoadedProgram::State::launch(Operands in, Operands out, Arguments& arguments, Storage* arena,
+                                  std::vector<double>* times) const {
   const TraceScope trace(backend->is_asynchronous() ? "launch" : "run", program->op);
-  if (!backend->is_asynchronous()) return launch_on_host(in, out, arguments);
-  const WorkRef work = launch_on_gpu(in, out, arguments);
+  if (!backend->is_asynchronous()) return launch_on_host(in, out, arguments, times);
+  const WorkRef work = launch_on_gpu(in, out, arguments, times);
   if (arena != nullptr) arena->note_write(work);
 }
 
-void LoadedProgram::State::launch_on_host(Operands in, Operands out, Arguments& arguments) const {
+void LoadedProgram::State::launch_kernels(const Arguments& arguments, std::vector<double>* times) const {
+  if (times == nullptr) {
+    for (const Launch& one : arguments.launches) backend->launch(one);
+    return;
+  }
+  using Clock = std::chrono::steady_clock;
+  times->assign(program->kernels.size(), 0);
+  backend->synchronise();
+  for (const Launch& one : arguments.launches) {
+    const Clock::time_point start = Clock::now();
+    backend->launch(one);
+    backend->synchronise();
+    (*times)[static_cast<std::size_t>(one.kernel)] =
+        std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  }
+}
+
+void LoadedProgram::State::launch_on_host(Operands in, Operands out, Arguments& arguments,
+                                          std::vector<double>* times) const {
   for (const Tensor& input : in) input.storage()->wait();
   for (const Tensor& output : out) output.storage()->wait_for_all();
   std::uint64_t error_word = kernel::kNoFault;
   set_error_slot(arguments, &error_word);
-  for (const Launch& one : arguments.launches) backend->launch(one);
+  launch_kernels(arguments, times);
   if (error_word != kernel::kNoFault) throw InputError(fault_message(*program, error_word));
 }
 
-WorkRef LoadedProgram::State::launch_on_gpu(Operands in, Operands out, Arguments& arguments) const {
+WorkRef LoadedProgram::State::launch_on_gpu(Operands in, Operands out, Arguments& arguments,
+                                            std::vector<double>* times) const {
   std::vector<FaultCheckRef> checks;
   for (const Tensor& input : in) {
     input.storage()->order_read(*backend, {});
@@ -419,7 +443,7 @@ WorkRef LoadedProgram::State::launch_on_gpu(Operands in, Operands out, Arguments
   }
   std::exception_ptr failure;
   try {
-    for (const Launch& one : arguments.launches) backend->launch(one);
+    launch_kernels(arguments, times);
   } catch (const std::exception&) {
     failure = std::current_exception();
   }
@@ -536,6 +560,12 @@ BoundProgram::BoundProgram(BoundProgram&&) noexcept = default;
 
 void BoundProgram::launch() {
   state_->program.launch(state_->inputs, state_->outputs, state_->arguments, state_->arena.get());
+}
+
+std::vector<double> BoundProgram::launch_timed() {
+  std::vector<double> times;
+  state_->program.launch(state_->inputs, state_->outputs, state_->arguments, state_->arena.get(), &times);
+  return times;
 }
 
 BoundProgram LoadedProgram::bind(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const {

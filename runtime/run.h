@@ -30,6 +30,8 @@ class BoundProgram {
 
   /// Runs on what the operands hold now. Throws as `run_into` does for what shows at run time.
   void launch();
+  /// The same with every kernel waited for: the microseconds that each took.
+  std::vector<double> launch_timed();
 
  private:
   friend class LoadedProgram;

@@ -191,6 +191,8 @@ class CORRLOOM_API BoundCall {
   /// Launched asynchronously where the device is. Throws InputError for a data-dependent check that fails, RuntimeError
   /// for the machine.
   void run();
+  /// Runs and waits for each kernel: the microseconds that each took, in launch order.
+  std::vector<double> run_timed();
 
   struct State;
   explicit BoundCall(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -190,6 +190,10 @@ void BoundCall::run() {
   state_->program.launch();
 }
 
+std::vector<double> BoundCall::run_timed() {
+  return state_->program.launch_timed();
+}
+
 BoundCall Compiled::bind(std::span<const Argument> arguments, std::span<const Tensor> outputs) const {
   require_defined(state_->info, outputs);
   const runtime::LoadedProgram& program = loaded(*state_);

@@ -303,7 +303,7 @@ CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const s
   };
   state->result = run(options);
   state->recompile = [run, options]() mutable {
-    options.keep_llvm = options.keep_assembly = true;
+    options.keep_llvm = options.keep_assembly = options.keep_reports = true;
     return run(options);
   };
   state->kernels = kernels_of(*state->result.program);

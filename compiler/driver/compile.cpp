@@ -290,6 +290,8 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
   passes::PassContext ctx;
   ctx.target = options.target;
   ctx.bindings = options.bindings;
+  passes::Choices choices;
+  if (options.keep_reports) ctx.choices = &choices;
   passes::Observer observer = options.observer;
   observer.timed = [&](std::string_view pass, std::chrono::nanoseconds time) {
     out.times.emplace_back(pass, time);
@@ -323,6 +325,8 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
     passes::require_verified(kernel.function, "lower_to_loops");
     functions.push_back(passes::run_loop_passes(kernel.function, ctx, observer));
     out.loop_text += loop::print(functions.back());
+    if (options.keep_reports)
+      out.reports.push_back(passes::report_kernel(staged.graph, staged.schedule, kernel, options.target, choices));
   }
 
   std::optional<CompiledProgram> program = ProgramBuilder(staged.graph, kernels, options.target).run(diagnostics);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/driver/disk_cache.h"
+#include "compiler/passes/kernel_report.h"
 #include "compiler/passes/pipeline.h"
 #include "ir/base/diagnostics.h"
 #include "ir/kernel/kernel.h"
@@ -22,6 +23,7 @@ struct CompileOptions {
   SourceRef schedule;                             ///< a schedule's text to use instead of the chosen one; may be null
   bool keep_llvm = false;                         ///< also give the LLVM IR
   bool keep_assembly = false;                     ///< also give the host's assembly
+  bool keep_reports = false;                      ///< also say what is known of each kernel, and what was weighed
   std::shared_ptr<const DiskCache> cache = {};  ///< where compiled code is kept; may be null. Not asked for the texts.
   passes::Observer observer = {};
 };
@@ -31,6 +33,7 @@ struct Compiled {
   std::shared_ptr<const kernel::CompiledProgram> program;
   std::string tensor_text, schedule_text, loop_text, llvm_text, assembly_text;
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> times;  ///< of each step, in order
+  std::vector<passes::KernelReport> reports;                            ///< by kernel, where they were asked for
   CacheKey cache_key;                                                   ///< what the code depends on
   bool from_cache = false;                                              ///< the code was compiled earlier
 };

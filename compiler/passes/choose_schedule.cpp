@@ -185,8 +185,10 @@ std::vector<Loop> Chooser::gpu() const {
 }  // namespace
 
 schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, const PassContext& ctx) {
-  if (ctx.target.kind == kernel::TargetKind::Host) return host_stage(graph, op, ctx.target);
-  return Chooser(graph, op).run();
+  if (ctx.target.kind != kernel::TargetKind::Host) return Chooser(graph, op).run();
+  if (ctx.choices == nullptr) return host_stage(graph, op, ctx.target);
+  ctx.choices->push_back({op.name, {}, {}});
+  return host_stage(graph, op, ctx.target, /*may_copy=*/true, &ctx.choices->back());
 }
 
 schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx) {
@@ -196,7 +198,8 @@ schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx)
   for (const tensor::Op& op : graph.ops) {
     if (std::holds_alternative<Compute>(op.kind)) out.stages.push_back(choose_stage(graph, op, ctx));
   }
-  if (ctx.target.kind == kernel::TargetKind::Host) return place_producers(graph, std::move(out), ctx.target);
+  if (ctx.target.kind == kernel::TargetKind::Host)
+    return place_producers(graph, std::move(out), ctx.target, ctx.choices);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/passes/host_fusion.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -44,10 +45,16 @@ double size_of(const std::vector<Region>& regions) {
   return size;
 }
 
+/// A compute that cannot go inside its reader, and why.
+struct Misfit {
+  TensorId id;
+  std::string why;
+};
+
 class Placing {
  public:
-  Placing(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target)
-      : graph_(graph), schedule_(std::move(schedule)), target_(target) {}
+  Placing(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target, Choices* choices)
+      : graph_(graph), schedule_(std::move(schedule)), target_(target), choices_(choices) {}
 
   Schedule run() {
     for (std::size_t k = schedule_.stages.size(); k-- > 0;) {
@@ -108,18 +115,21 @@ class Placing {
     excluded_.clear();
     for (const schedule::Staging& staging : schedule_.stages[consumer].staging) {
       for (const tensor::Op& op : graph_.ops) {
-        if (op.name == staging.tensor) excluded_.insert(TensorId{static_cast<std::int32_t>(&op - graph_.ops.data())});
+        if (op.name != staging.tensor) continue;
+        const TensorId id{static_cast<std::int32_t>(&op - graph_.ops.data())};
+        excluded_.insert(id);
+        note({id, "a packed copy of all of it is worked on"}, schedule_.stages[consumer].compute);
       }
     }
     for (;;) {
       const std::vector<std::size_t> producers = candidates(schedule_, consumer);
       if (producers.empty()) return;
-      std::optional<TensorId> misfit;
+      Misfit misfit;
       std::optional<Schedule> best = with_producers(schedule_, consumer, producers, misfit);
       for (std::size_t loop = 0; !best && loop < schedule_.stages[consumer].loops.size(); ++loop) {
         for (std::int64_t growth = 2; !best && growth <= kMostGrowth; growth *= 2) {
           const std::optional<Schedule> grown = with_larger_blocks(consumer, loop, growth);
-          std::optional<TensorId> ignored;
+          Misfit ignored;
           if (grown) best = with_producers(*grown, consumer, producers, ignored);
         }
       }
@@ -127,7 +137,15 @@ class Placing {
         schedule_ = *std::move(best);
         return;
       }
-      excluded_.insert(*misfit);
+      excluded_.insert(misfit.id);
+      note(misfit, schedule_.stages[consumer].compute);
+    }
+  }
+
+  void note(const Misfit& misfit, const std::string& consumer) const {
+    if (choices_ == nullptr) return;
+    for (Choice& choice : *choices_) {
+      if (choice.compute == graph_.op(misfit.id).name) choice.not_inside = "inside " + consumer + " " + misfit.why;
     }
   }
 
@@ -163,16 +181,14 @@ class Placing {
 
   /// The schedule with those producers at the consumer's last block loop, or nothing and the one that does not fit.
   std::optional<Schedule> with_producers(Schedule schedule, std::size_t consumer,
-                                         const std::vector<std::size_t>& producers,
-                                         std::optional<TensorId>& misfit) const {
+                                         const std::vector<std::size_t>& producers, Misfit& misfit) const {
     const int place = block_position(schedule.stages[consumer]);
     for (std::size_t producer : producers) {
       Stage& stage = schedule.stages[producer];
       stage.placement = {Placement::Kind::At, schedule.stages[consumer].compute, place};
     }
-    misfit = id_of(schedule.stages[producers.back()]);
-    std::string why;
-    const std::optional<Regions> regions = regions_at(graph_, schedule, schedule.stages[consumer], place, why);
+    misfit.id = id_of(schedule.stages[producers.back()]);
+    const std::optional<Regions> regions = regions_at(graph_, schedule, schedule.stages[consumer], place, misfit.why);
     if (!regions) return std::nullopt;
     const double blocks = blocks_of(schedule.stages[consumer]);
     double bytes = 0;
@@ -183,19 +199,28 @@ class Placing {
       const auto region = regions->find(id);
       if (region == regions->end()) return std::nullopt;
       bytes += size_of(region->second) * byte_size(graph_.op(id).dtype);
-      misfit = id;
-      if (bytes > kMostInsideBytes || !fits(id, region->second, *regions, blocks)) return std::nullopt;
+      misfit = {id, why_not(id, region->second, *regions, blocks)};
+      if (bytes > kMostInsideBytes)
+        misfit.why = "a block would keep " + in_kib(bytes) + " of such values; at most " + in_kib(kMostInsideBytes);
+      if (!misfit.why.empty()) return std::nullopt;
       stage.loops = inner_loops(id, region->second);
       stage.staging.clear();
     }
     Diagnostics faults;
+    misfit.why = "its loops would not fit those of the reader";
     if (!schedule::check(schedule, graph_, faults)) return std::nullopt;
     return schedule;
   }
 
-  bool fits(TensorId id, const std::vector<Region>& region, const Regions& regions, double blocks) const {
+  static std::string in_kib(double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1024)) + " KiB"; }
+
+  /// Why a compute had better stay outside of blocks that need such a region of it; empty: it may go inside.
+  std::string why_not(TensorId id, const std::vector<Region>& region, const Regions& regions, double blocks) const {
     const auto& compute = std::get<Compute>(graph_.op(id).kind);
-    if (size_of(region) * blocks > kMostRepeated * std::max(points_of(compute.axes), 1.0)) return false;
+    const double repeated = size_of(region) * blocks / std::max(points_of(compute.axes), 1.0);
+    if (repeated > kMostRepeated)
+      return "it would be computed " + std::to_string(static_cast<std::int64_t>(std::ceil(repeated))) +
+             " times over all blocks";
     bool near = true;
     for_each_use(graph_.op(id), [&](TensorId source, const scalar::Read* read) {
       const auto used = regions.find(source);
@@ -206,7 +231,7 @@ class Placing {
       const double element = byte_size(graph_.op(source).dtype), here = size_of(used->second);
       near &= here * element <= static_cast<double>(target_.l2_bytes) / 3 || here * blocks <= kMostReread * all;
     });
-    return near;
+    return near ? "" : "its operands leave the second-level cache, and blocks would read them again";
   }
 
   /// The loops for a region, chosen as if it were all; blocks become loops.
@@ -231,12 +256,14 @@ class Placing {
   Schedule schedule_;
   const kernel::Target& target_;
   std::set<TensorId> excluded_;
+  Choices* choices_;
 };
 
 }  // namespace
 
-Schedule place_producers(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target) {
-  return Placing(graph, std::move(schedule), target).run();
+Schedule place_producers(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target,
+                         Choices* choices) {
+  return Placing(graph, std::move(schedule), target, choices).run();
 }
 
 }  // namespace corrloom::passes

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/passes/choice.h"
 #include "ir/kernel/target.h"
 #include "ir/schedule/schedule.h"
 #include "ir/tensor/graph.h"
@@ -11,8 +12,9 @@ namespace corrloom::passes {
 /// the scores of a tile of attention rows. Blocks grow along an axis where that keeps neighbours from computing the
 /// same.
 ///
-/// Requires: a schedule of `host_stage`s. The result passes `schedule::check`.
+/// Requires: a schedule of `host_stage`s. The result passes `schedule::check`. Why a compute stays outside is noted in
+/// `choices`, if there are any.
 schedule::Schedule place_producers(const tensor::Graph& graph, schedule::Schedule schedule,
-                                   const kernel::Target& target);
+                                   const kernel::Target& target, Choices* choices = nullptr);
 
 }  // namespace corrloom::passes

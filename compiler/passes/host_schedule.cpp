@@ -104,8 +104,9 @@ struct Tile {
 
 class HostChooser {
  public:
-  HostChooser(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target, bool may_copy)
-      : graph_(graph), op_(op), compute_(std::get<Compute>(op.kind)), target_(target) {
+  HostChooser(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target, bool may_copy,
+              Choice* choice)
+      : graph_(graph), op_(op), compute_(std::get<Compute>(op.kind)), target_(target), choice_(choice) {
     running_ = running_axis(graph, compute_);
     if (may_copy) staged_ = schedule::staged_exprs(graph, op);
     if (compute_.reduction) {
@@ -136,11 +137,47 @@ class HostChooser {
       stage.loops = loops_by_elements();
     } else {
       tile_loops(tile, stage);
+      note_taken(tile);
     }
     return stage;
   }
 
  private:
+  // ---- what people are told
+
+  /// Keeps the best tile of each kind: of the same axes and copies.
+  void note(const Tile& tile) const {
+    if (choice_ == nullptr) return;
+    for (Tile& kept : noted_) {
+      if (kept.vector != tile.vector || kept.row != tile.row || kept.staged != tile.staged) continue;
+      if (tile.cycles < kept.cycles) kept = tile;
+      return;
+    }
+    noted_.push_back(tile);
+  }
+
+  void note_taken(const Tile& taken) const {
+    if (choice_ == nullptr) return;
+    std::erase_if(noted_, [&](const Tile& tile) {
+      return tile.vector == taken.vector && tile.row == taken.row && tile.staged == taken.staged;
+    });
+    std::stable_sort(noted_.begin(), noted_.end(), [](const Tile& a, const Tile& b) { return a.cycles < b.cycles; });
+    noted_.insert(noted_.begin(), taken);
+    for (const Tile& tile : noted_) choice_->considered.push_back({in_words(tile), tile.cycles});
+  }
+
+  /// `6 rows along i x 4 vectors along j, %B copied`
+  std::string in_words(const Tile& tile) const {
+    std::string words = tile.rows > 1 ? std::to_string(tile.rows) + " rows along " + tile.row->name + " x " : "";
+    words +=
+        std::to_string(tile.vectors) + (tile.vectors == 1 ? " vector" : " vectors") + " along " + tile.vector->name;
+    if (tile.window > 1) words += ", " + std::to_string(tile.window) + " taps of the window at once";
+    for (std::size_t k = 0; k < tile.staged.size(); ++k) {
+      if (tile.staged[k]) words += ", " + graph_.op(staged_[k].tensor).name + " copied";
+    }
+    return words;
+  }
+
   bool by_lanes() const { return compute_.reduction && compute_.reduction->order.kind == tensor::Order::Kind::Lanes; }
 
   /// True for an axis that needs no block: of one element, or walked by a running reduction.
@@ -276,6 +313,7 @@ class HostChooser {
       }
       if (!possible) continue;
       tile.cycles = cost(tile);
+      note(tile);
       if (tile.cycles < best.cycles * 0.999) best = tile;
     }
   }
@@ -647,13 +685,15 @@ class HostChooser {
   double step_operations_ = 0, body_operations_ = 0;
   double points_ = 1, reduction_ = 1;
   AxisId running_;  ///< that of a running reduction, or none
+  Choice* choice_;
+  mutable std::vector<Tile> noted_;  ///< when somebody wants to know
 };
 
 }  // namespace
 
 schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target,
-                           bool may_copy) {
-  return HostChooser(graph, op, target, may_copy).run();
+                           bool may_copy, Choice* choice) {
+  return HostChooser(graph, op, target, may_copy, choice).run();
 }
 
 }  // namespace corrloom::passes

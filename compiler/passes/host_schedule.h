@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compiler/passes/choice.h"
 #include "ir/kernel/target.h"
 #include "ir/schedule/schedule.h"
 #include "ir/tensor/graph.h"
@@ -17,8 +18,8 @@ namespace corrloom::passes {
 ///   - panels of the vector axis outside, rows inside; rows are cut where their operand leaves the caches
 ///   - a reduction by lanes has a tile of rows and columns of the result, each with vectors along the reduction
 ///
-/// `op` is an op of the graph, perhaps with smaller axes.
+/// `op` is an op of the graph, perhaps with smaller axes. What was weighed is noted in `choice`, if there is one.
 schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target,
-                           bool may_copy = true);
+                           bool may_copy = true, Choice* choice = nullptr);
 
 }  // namespace corrloom::passes

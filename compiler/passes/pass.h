@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/passes/choice.h"
 #include "ir/base/diagnostics.h"
 #include "ir/kernel/target.h"
 #include "ir/scalar/value.h"
@@ -21,6 +22,8 @@ struct PassContext {
   /// unchanged or partly changed.
   Diagnostics diagnostics;
   std::map<std::string, std::int64_t> counters;
+  /// Where `choose_schedule` notes what it weighed; may be null.
+  Choices* choices = nullptr;
 
   void count(std::string_view what, std::int64_t by = 1) { counters[std::string(what)] += by; }
 };

@@ -21,17 +21,27 @@ std::optional<TensorId> compute_named(const tensor::Graph& graph, const std::str
   return std::nullopt;
 }
 
-/// The tile of the consumer's axes inside that loop.
+/// The tile of the consumer's axes inside that loop; -1: inside none.
 std::optional<AxisRegions> tile_of(const Compute& compute, const Stage& stage, int loop) {
   AxisRegions out;
-  for (const tensor::Axis& axis : compute.axes) {
+  const auto add = [&](const tensor::Axis& axis, bool reduced) {
     const std::optional<std::int64_t> extent = scalar::as_i64(axis.extent);
-    if (!extent) return std::nullopt;
-    Region region{0, {{axis.id, 1}}, *extent};
-    for (std::size_t k = 0; k <= static_cast<std::size_t>(loop) && k < stage.loops.size(); ++k) {
-      if (stage.loops[k].axis == axis.name) region.size = std::min(region.size, stage.loops[k].step);
+    if (!extent) return false;
+    Region region{0, {{axis.id, 1}}, reduced ? std::max<std::int64_t>(*extent, 1) : *extent};
+    for (int k = 0; k <= loop && k < static_cast<int>(stage.loops.size()); ++k) {
+      const Loop& walked = stage.loops[static_cast<std::size_t>(k)];
+      if (walked.axis == axis.name) region.size = std::min(region.size, walked.step);
     }
+    if (reduced && region.size >= *extent) region.factors.clear();
     out[axis.id] = region;
+    return true;
+  };
+  for (const tensor::Axis& axis : compute.axes) {
+    if (!add(axis, false)) return std::nullopt;
+  }
+  if (!compute.reduction) return out;
+  for (const tensor::Axis& axis : compute.reduction->axes) {
+    if (!add(axis, true)) return std::nullopt;
   }
   return out;
 }
@@ -69,6 +79,7 @@ bool add_reads(const tensor::Graph& graph, const tensor::Op& op, AxisRegions axe
   const auto& compute = std::get<Compute>(op.kind);
   if (compute.reduction) {
     for (const tensor::Axis& axis : compute.reduction->axes) {
+      if (axes.contains(axis.id)) continue;
       const std::optional<std::int64_t> extent = scalar::as_i64(axis.extent);
       if (!extent) return false;
       axes[axis.id] = {0, {}, std::max<std::int64_t>(*extent, 1)};

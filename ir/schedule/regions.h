@@ -27,8 +27,8 @@ std::vector<tensor::TensorId> computed_at(const tensor::Graph& graph, const Sche
 std::vector<tensor::TensorId> computed_inside(const tensor::Graph& graph, const Schedule& schedule,
                                               const Stage& consumer);
 
-/// What the body of that loop of the consumer reads of every value, itself or through computes placed at that loop or
-/// further in: regions no larger than the axes. Nothing, and `why`, when an extent is not known.
+/// What the body of that loop of the consumer (-1: all loops) reads of every value, itself or through computes placed
+/// at that loop or further in: regions no larger than the axes. Nothing, and `why`, when an extent is not known.
 std::optional<Regions> regions_at(const tensor::Graph& graph, const Schedule& schedule, const Stage& consumer, int loop,
                                   std::string& why);
 

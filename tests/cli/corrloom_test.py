@@ -20,7 +20,7 @@ op flipped(Image: u8[H, W]) -> Y: u8[H, W] { Y[i, j] = Image[H - 1 - i, j] }
 op four() -> Y: i64 { Y = 4 }
 """
 ONE = "op twice(X: f32[N]) -> Y: f32[N] { Y[i] = X[i] + X[i] }\n"
-COMMANDS = ["run", "bench", "emit", "check", "fmt", "grad", "devices", "cache"]
+COMMANDS = ["run", "bench", "explain", "emit", "check", "fmt", "grad", "devices", "cache"]
 
 
 def png(width, height, pixels):
@@ -46,8 +46,6 @@ class Help(CorrloomTest):
         text = self.done("--help").stdout
         for command in COMMANDS:
             self.assertIn(f"\n  {command} ", text)
-        for missing in ["explain"]:
-            self.assertNotIn(f"\n  {missing} ", text)
 
     def test_of_each_command_has_examples(self):
         for command in COMMANDS:
@@ -303,13 +301,64 @@ class Bench(CorrloomTest):
         for key in ["median_us", "min_us", "p95_us", "compile_ms", "gflops", "gbytes_per_s"]:
             self.assertGreater(line[key], 0, key)
         self.assertLessEqual(line["min_us"], line["median_us"])
+        self.assertEqual((line["flops"], line["bytes"]), (2 * 18 * 18 * 9, 4 * (400 + 9 + 18 * 18)))
+        self.assertIn(line["limited_by"], ["arithmetic", "L1", "L2", "L3", "memory"])
+        self.assertAlmostEqual(line["share"], line["limit_us"] / line["median_us"], delta=1e-6 * line["share"])
         self.assertAlmostEqual(line["gflops"], 2 * 18 * 18 * 9 / line["median_us"] / 1e3, delta=1e-6 * line["gflops"])
         self.assertAlmostEqual(line["gbytes_per_s"], 4 * (400 + 9 + 18 * 18) / line["median_us"] / 1e3, delta=1e-6 * line["gbytes_per_s"])
 
     def test_prints_a_table(self):
         text = self.done("bench", "one.loom", "X=ones[100]", "--repeat", 5).stdout
-        for word in ["twice on cpu", "5 runs", "median", "min", "p95", "compile", "GFLOP/s", "GB/s"]:
+        for word in ["twice on cpu", "5 runs", "median", "min", "p95", "compile", "100 flops, at least 800 B", "GFLOP/s", "GB/s", "limit"]:
             self.assertIn(word, text)
+
+
+class Explain(CorrloomTest):
+    PRODUCT = "op product(A: f32[M, L], B: f32[L, N]) -> Y: f32[M, N] { Y[i, j] = sum(k) A[i, k] * B[k, j] }\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write("product.loom", self.PRODUCT)
+
+    def test_tells_a_person(self):
+        text = self.done("explain", "product.loom", "A=randn[48,64]", "B=randn[64,96]", "--threads", 1).stdout
+        for line in [r"product on cpu, 1 thread: .* in 1 kernel\n", r"this machine, measured now: .* GFLOP/s in f32; reading .* in memory\n",
+                     r"\nkernel 1 of 1: Y\n", r"\n  time +\S+ us, 100 % of all\n", r"\n  work +590 K flops, at least 55.3 KB\n|589.8 K flops, at least 55.3 KB\n",
+                     r"\n  limit +\S+ us by (arithmetic|L1|L2|L3|memory): reached \d+ %\n", r"\n  parts .*arithmetic",
+                     r"\n  registers .* along .*; \d+ % of the lanes are used\n", r"\n    A +12.3 KB .* again from ", r"\n    Y +18.4 KB .* written once\n",
+                     r"\n  weighed    for Y, in cycles by the model of the processor:\n    taken .*\n    rejected "]:
+            self.assertRegex(text, line)
+
+    def test_tells_a_program(self):
+        result = self.done("explain", "product.loom", "A=randn[48,64]", "B=randn[64,96]", "--threads", 1, "--json")
+        self.assertEqual(result.stdout.count("\n"), 1)
+        said = json.loads(result.stdout)
+        kernel, = said["kernels"]
+        self.assertEqual((kernel["computes"], kernel["flops"], kernel["least_bytes"]), ("Y", 2 * 48 * 64 * 96, 4 * (48 * 64 + 64 * 96 + 48 * 96)))
+        self.assertEqual({one["tensor"]: one["use"] for one in kernel["operands"]}, {"A": "read", "B": "read", "Y": "written"})
+        self.assertAlmostEqual(kernel["share"], kernel["limit_us"] / kernel["time_us"], delta=1e-6)
+        weighed, = kernel["weighed"]
+        self.assertEqual([one["taken"] for one in weighed["alternatives"]].count(True), 1)
+
+    def test_tells_of_values_inside_and_outside(self):
+        self.write("two.loom", "op two(X: f32[N, D]) -> (Y: f32[N, D], s: f32[N]) {\n  s[n] = sum(d) X[n, d]\n  Y[n, d] = X[n, d] / s[n]\n}\n")
+        self.assertRegex(self.done("explain", "two.loom", "X=rand[40,50]").stdout, r"outside +s has a kernel of its own: it is a result of the op\n")
+        text = self.done("explain", "std:softmax", "X=randn[40,50]").stdout
+        self.assertRegex(text, r"computed inside\n")
+        self.assertIn("a tile, computed here", text)
+
+    def test_of_a_simulated_gpu_shows_what_was_counted(self):
+        arguments = ["explain", "product.loom", "A=randn[16,16]", "B=randn[16,16]", "--device", "cuda"]
+        text = self.done(*arguments, environment={"CORRLOOM_CUDA": "sim"}).stdout
+        for word in ["product on cuda:0, simulated", "blocks of", "estimate", "warp inst"]:
+            self.assertIn(word, text)
+        said = json.loads(self.done(*arguments, "--json", environment={"CORRLOOM_CUDA": "sim"}).stdout)
+        self.assertEqual(len(said["simulated_launches"]), len(said["kernels"]))
+
+    def test_an_op_without_elements_or_tensors(self):
+        self.done("explain", "product.loom", "A=randn[0,4]", "B=randn[4,3]")
+        self.done("explain", "ops.loom:four")
+        self.fails(2, "explain", "product.loom", "A=randn[2,2]", mentions=["B"])
 
 
 class Emit(CorrloomTest):

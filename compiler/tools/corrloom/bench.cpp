@@ -5,10 +5,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "compiler/codegen/host_target.h"
 #include "compiler/tools/common/output.h"
 #include "compiler/tools/corrloom/commands.h"
 #include "compiler/tools/corrloom/counters.h"
+#include "compiler/tools/corrloom/limits.h"
 #include "compiler/tools/corrloom/program.h"
+#include "compiler/tools/corrloom/quantity.h"
 
 namespace corrloom::tools {
 namespace {
@@ -77,23 +80,19 @@ Samples take_samples(const Run& run, int repeat) {
   return {std::move(samples)};
 }
 
-/// What one run must do, whatever the program does: bytes of operands and results once.
-struct Work {
-  double flops = 0, bytes = 0;
-};
+/// What one run must do, whatever the program does: operands and results once.
 Work work_of(const Compiled& compiled, const std::vector<Argument>& arguments, const std::vector<Tensor>& results) {
   Work work;
   for (const KernelInfo& kernel : compiled.kernels()) work.flops += kernel.flops;
+  const auto add = [&](const Tensor& tensor, double& bytes) {
+    bytes += static_cast<double>(tensor.byte_count());
+    if (tensor.dtype() == f64) work.element_bytes = 8;
+  };
   for (const Argument& argument : arguments) {
-    if (argument.is_tensor()) work.bytes += static_cast<double>(argument.tensor().byte_count());
+    if (argument.is_tensor()) add(argument.tensor(), work.read_bytes);
   }
-  for (const Tensor& result : results) work.bytes += static_cast<double>(result.byte_count());
+  for (const Tensor& result : results) add(result, work.written_bytes);
   return work;
-}
-
-std::string time_text(double us) {
-  if (us < 1e3) return fmt::format("{:.2f} us", us);
-  return us < 1e6 ? fmt::format("{:.3f} ms", us / 1e3) : fmt::format("{:.3f} s", us / 1e6);
 }
 
 }  // namespace
@@ -120,7 +119,10 @@ ExitCode bench_command(const Options& options) {
   const std::optional<nlohmann::json> launches = count_launches(device, [&] { compiled.run_into(arguments, results); });
   const Work work = work_of(compiled, arguments, results);
   const double median_us = samples.median();
-  const double gflops = work.flops / median_us / 1e3, gbytes = work.bytes / median_us / 1e3;
+  const double gflops = work.flops / median_us / 1e3, gbytes = work.bytes() / median_us / 1e3;
+  std::optional<Limit> limit;
+  if (device.is_cpu()) limit = HostLimits(codegen::host_target(), thread_count()).of(work);
+  const double share = limit ? limit->us() / median_us : 0;
   if (options.json) {
     nlohmann::ordered_json line = {{"op", op.name()},
                                    {"device", device.name()},
@@ -132,20 +134,31 @@ ExitCode bench_command(const Options& options) {
                                    {"gflops", gflops},
                                    {"gbytes_per_s", gbytes},
                                    {"samples", samples.sorted_us.size()},
-                                   {"kernels", compiled.kernels().size()}};
+                                   {"kernels", compiled.kernels().size()},
+                                   {"flops", work.flops},
+                                   {"bytes", work.bytes()}};
+    if (limit) {
+      line["limit_us"] = limit->us();
+      line["limited_by"] = limit->by();
+      line["share"] = share;
+    }
     if (launches) line["simulated_launches"] = *launches;
     write_result(line.dump() + "\n");
     return ExitCode::Done;
   }
   const std::string threads =
       device.is_cpu() ? fmt::format(", {} thread{}", thread_count(), thread_count() == 1 ? "" : "s") : "";
+  const std::string bound =
+      limit ? fmt::format("  limit    {} by {}: reached {:.0f} %\n", time_text(limit->us()), limit->by(), 100 * share)
+            : "";
   write_result(
-      fmt::format("{} on {}{}: {} run{}\n  median   {}\n  min      {}\n  p95      {}\n  compile  {:.2f} ms\n  {:.2f} "
-                  "GFLOP/s, {:.2f} GB/s\n",
-                  op.name(), device.name(), threads, samples.sorted_us.size(), samples.sorted_us.size() == 1 ? "" : "s",
-                  time_text(median_us), time_text(samples.min()), time_text(samples.quantile(0.95)),
-                  compiled.compile_ms(), gflops, gbytes) +
-      (launches ? counters_table(*launches) : ""));
+      fmt::format(
+          "{} on {}{}: {} run{}\n  median   {}\n  min      {}\n  p95      {}\n  compile  {:.2f} ms\n  work     {} "
+          "flops, at least {}: {:.2f} GFLOP/s, {:.2f} GB/s\n",
+          op.name(), device.name(), threads, samples.sorted_us.size(), samples.sorted_us.size() == 1 ? "" : "s",
+          time_text(median_us), time_text(samples.min()), time_text(samples.quantile(0.95)), compiled.compile_ms(),
+          count_text(work.flops), bytes_text(work.bytes()), gflops, gbytes) +
+      bound + (launches ? counters_table(*launches) : ""));
   return ExitCode::Done;
 }
 

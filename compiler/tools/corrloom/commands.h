@@ -11,6 +11,8 @@ namespace corrloom::tools {
 ExitCode run_command(const Options& options);
 /// Measures an op.
 ExitCode bench_command(const Options& options);
+/// Says where the time of an op goes.
+ExitCode explain_command(const Options& options);
 /// Writes a level of a compiled op.
 ExitCode emit_command(const Options& options);
 /// Checks a program, or compares the compiled op with the interpreter.

@@ -12,6 +12,8 @@ ExitCode run(int argc, char** argv) {
       return run_command(*options);
     case Command::Bench:
       return bench_command(*options);
+    case Command::Explain:
+      return explain_command(*options);
     case Command::Emit:
       return emit_command(*options);
     case Command::Check:

@@ -93,6 +93,23 @@ Examples:
 )");
 }
 
+void add_explain(CLI::App& app, Options& options) {
+  CLI::App* command = app.add_subcommand("explain", "Say where the time of an op goes, and what bounds it");
+  add_program(*command, options);
+  add_settings(*command, options, "NAME=VALUE");
+  add_attributes(*command, options);
+  add_machine(*command, options);
+  command->add_flag("--json", options.json, "print one JSON object on one line");
+  add_schedule(*command, options);
+  command->footer(std::string(kValueHelp) + R"(
+Runs the op, and measures what the machine does at most. docs/explain.md tells what each line means.
+
+Examples:
+  corrloom explain conv.loom:corr2d_multi_in_out X=randn[3,1920,1080] K=randn[2,3,1,1] --threads 1
+  corrloom explain std:softmax X=randn[4096,1024]
+)");
+}
+
 void add_emit(CLI::App& app, Options& options) {
   CLI::App* command = app.add_subcommand("emit", "Show what an op becomes: a level of the compiler, assembly or PTX");
   add_program(*command, options);
@@ -213,9 +230,10 @@ std::optional<Command> chosen(const CLI::App& app) {
            : cache.got_subcommand("clear") ? Command::CacheClear
                                            : Command::CacheWhy;
   }
-  const std::pair<const char*, Command> commands[] = {
-      {"run", Command::Run}, {"bench", Command::Bench}, {"emit", Command::Emit},      {"check", Command::Check},
-      {"fmt", Command::Fmt}, {"grad", Command::Grad},   {"devices", Command::Devices}};
+  const std::pair<const char*, Command> commands[] = {{"run", Command::Run},         {"bench", Command::Bench},
+                                                      {"explain", Command::Explain}, {"emit", Command::Emit},
+                                                      {"check", Command::Check},     {"fmt", Command::Fmt},
+                                                      {"grad", Command::Grad},       {"devices", Command::Devices}};
   for (const auto& [name, command] : commands) {
     if (app.got_subcommand(name)) return command;
   }
@@ -250,6 +268,7 @@ std::optional<Options> parse_command_line(int argc, char** argv) {
   app.get_formatter()->column_width(36);
   add_run(app, options);
   add_bench(app, options);
+  add_explain(app, options);
   add_emit(app, options);
   add_check(app, options);
   add_fmt(app, options);

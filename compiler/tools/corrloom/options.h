@@ -6,7 +6,7 @@
 
 namespace corrloom::tools {
 
-enum class Command { Run, Bench, Emit, Check, Fmt, Grad, Devices, CacheList, CacheClear, CacheWhy };
+enum class Command { Run, Bench, Explain, Emit, Check, Fmt, Grad, Devices, CacheList, CacheClear, CacheWhy };
 
 /// A command line as written; nothing is looked up yet.
 struct Options {

@@ -1,0 +1,59 @@
+#include "compiler/tools/corrloom/limits.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace corrloom::tools {
+namespace {
+
+using runtime::Traffic;
+
+/// Beyond this nothing stays in caches, and a measurement costs a page fault for every new page.
+constexpr std::int64_t kMostMeasured = std::int64_t{128} << 20;
+
+}  // namespace
+
+double HostLimits::flops_per_ns() {
+  if (flops_per_ns_ == 0) flops_per_ns_ = runtime::measure_flops_per_ns(threads_);
+  return flops_per_ns_;
+}
+
+double HostLimits::measured(Traffic traffic, std::int64_t bytes) {
+  const auto [rate, is_new] = rates_.try_emplace({traffic, bytes}, 0);
+  if (is_new) rate->second = runtime::measure_bytes_per_ns(traffic, bytes, threads_);
+  return rate->second;
+}
+
+double HostLimits::bytes_per_ns(double read_bytes, double written_bytes) {
+  const Traffic traffic = written_bytes * 8 < read_bytes   ? Traffic::Read
+                          : read_bytes * 8 < written_bytes ? Traffic::Write
+                                                           : Traffic::Copy;
+  // Powers of two, so that kernels of about one size are measured once.
+  const auto bytes = static_cast<std::uint64_t>(std::clamp(read_bytes + written_bytes, 4096.0, double{kMostMeasured}));
+  return measured(traffic, static_cast<std::int64_t>(std::bit_floor(bytes)));
+}
+
+double HostLimits::level_bytes_per_ns(int level) {
+  const std::int64_t sizes[] = {target_.l1_bytes / 2, target_.l2_bytes / 2, target_.l3_bytes / 2,
+                                std::min(kMostMeasured, target_.l3_bytes * 4)};
+  return measured(Traffic::Read, sizes[std::clamp(level, 1, 4) - 1]);
+}
+
+std::string HostLimits::level_of(double bytes) const {
+  const std::pair<std::int64_t, const char*> levels[] = {
+      {target_.l1_bytes, "L1"}, {target_.l2_bytes, "L2"}, {target_.l3_bytes, "L3"}};
+  for (const auto& [size, name] : levels) {
+    if (bytes <= static_cast<double>(size)) return name;
+  }
+  return "memory";
+}
+
+Limit HostLimits::of(const Work& work) {
+  Limit limit;
+  limit.memory = level_of(work.bytes());
+  if (work.flops > 0) limit.arithmetic_us = work.flops / (flops_per_ns() * 4 / work.element_bytes) / 1e3;
+  if (work.bytes() > 0) limit.memory_us = work.bytes() / bytes_per_ns(work.read_bytes, work.written_bytes) / 1e3;
+  return limit;
+}
+
+}  // namespace corrloom::tools

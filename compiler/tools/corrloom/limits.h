@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "ir/kernel/target.h"
+#include "runtime/host/limits.h"
+
+namespace corrloom::tools {
+
+/// What must be done at least.
+struct Work {
+  double flops = 0;
+  int element_bytes = 4;  ///< 8 halves the rate of arithmetic, as vectors hold half as many
+  double read_bytes = 0, written_bytes = 0;
+  double bytes() const { return read_bytes + written_bytes; }
+};
+
+/// The least time for some work on this machine.
+struct Limit {
+  double arithmetic_us = 0, memory_us = 0;
+  std::string memory;  ///< what holds the operands: `L1`, `L2`, `L3` or `memory`
+  double us() const { return arithmetic_us > memory_us ? arithmetic_us : memory_us; }
+  std::string by() const { return arithmetic_us > memory_us ? "arithmetic" : memory; }
+};
+
+/// The rates of the host with so many threads, each measured when it is asked for first.
+class HostLimits {
+ public:
+  HostLimits(const kernel::Target& target, int threads) : target_(target), threads_(threads) {}
+
+  /// Of f32, in a nanosecond.
+  double flops_per_ns();
+  /// What memory of so many bytes gives; the mix decides whether reading, writing or copying is the measure.
+  double bytes_per_ns(double read_bytes, double written_bytes);
+  /// Of reading what lies in a level: 1 to 3, 4 for memory.
+  double level_bytes_per_ns(int level);
+  Limit of(const Work& work);
+  /// The smallest level that holds so many bytes: `L1`, `L2`, `L3` or `memory`.
+  std::string level_of(double bytes) const;
+
+ private:
+  double measured(runtime::Traffic traffic, std::int64_t bytes);
+
+  kernel::Target target_;
+  int threads_;
+  double flops_per_ns_ = 0;
+  std::map<std::pair<runtime::Traffic, std::int64_t>, double> rates_;
+};
+
+}  // namespace corrloom::tools

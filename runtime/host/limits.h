@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+/// What this machine does at most, measured when it is asked: what a kernel reaches means something only beside it.
+/// Each call takes a few milliseconds.
+namespace corrloom::runtime {
+
+/// Floating-point operations in a nanosecond, of f32 and with an fma as two, of so many threads at once.
+double measure_flops_per_ns(int threads);
+
+/// What memory is asked for.
+enum class Traffic : std::uint8_t { Read, Write, Copy };
+/// Bytes in a nanosecond that so many threads read, write, or read and write, over and over within `bytes` of memory in
+/// total (at most 256 MiB): that of the cache that holds as many, or of memory.
+double measure_bytes_per_ns(Traffic traffic, std::int64_t bytes, int threads);
+
+}  // namespace corrloom::runtime
