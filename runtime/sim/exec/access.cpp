@@ -128,6 +128,7 @@ void track(const Party& now, DeviceMemory::RaceCell* cells, uint64_t offset, uin
       store_cell(cell.read, now.record(mask, access.strong));
     }
   }
+  now.warp.race.touched = true;
 }
 
 const Checks& checks(const Warp& warp) {
@@ -248,7 +249,7 @@ std::byte* resolve_shared(Warp& warp, const Inst& inst, int lane, uint64_t addre
   check_alignment(warp, inst, lane, address, access);
   uint32_t offset = 0;
   Block& block = shared_owner(warp, inst, lane, address, offset);
-  if (offset + uint64_t(access.bytes) > block.launch->shared_bytes) {
+  if (offset + uint64_t(access.bytes) > block.launch->addressable_shared) {
     warp.fault(LaunchError::IllegalAddress, FindingKind::SharedOutOfBounds, inst, lane, address, access.bytes,
                std::string(access.writes ? "write" : "read") + " of " + std::to_string(access.bytes) +
                    " bytes at shared offset " + std::to_string(offset) + "; the block has " +
@@ -461,22 +462,33 @@ void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
   for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
-/// What the warp has seen, itself included up to the present.
+/// What the warp has seen, itself included up to the last recorded access.
 std::vector<uint32_t> knowledge(const Warp& warp) {
   std::vector<uint32_t> known = warp.race.seen;
-  known[size_t(warp.index)] = warp.race.now;
+  known[size_t(warp.index)] = race_time(warp);
   return known;
+}
+
+/// Later accesses get a later time. Time is scarce in the records, so it passes only when it must.
+void advance(RaceClock& clock) {
+  clock.now += clock.touched;
+  clock.touched = false;
 }
 
 }  // namespace
 
+uint32_t race_time(const Warp& warp) {
+  return warp.race.touched ? warp.race.now : warp.race.now - 1;
+}
+
 void race_sync_lanes(Warp& warp) {
-  warp.race.synced = ++warp.race.now;
+  advance(warp.race);
+  warp.race.synced = warp.race.now;
 }
 
 void race_release(Warp& warp, std::vector<uint32_t>& published) {
   join(published, knowledge(warp));
-  ++warp.race.now;
+  advance(warp.race);
 }
 
 void race_acquire(Warp& warp, const std::vector<uint32_t>& published) {
@@ -486,21 +498,17 @@ void race_acquire(Warp& warp, const std::vector<uint32_t>& published) {
 
 void race_fence(Warp& warp) {
   if (!checks(warp).races) return;
-  RaceClock& clock = warp.race;
-  if (clock.pending) {
-    join(clock.seen, clock.acquired);
-    clock.pending = false;
-    warp.block->last_acquire = warp.block->launch->release_ticks.load(std::memory_order_relaxed);
-  }
-  clock.at_fence = knowledge(warp);
-  clock.fenced = true;
+  warp.race.at_fence = knowledge(warp);
+  warp.race.fenced = true;
   race_sync_lanes(warp);
 }
 
 void race_strong_read(Warp& warp) {
   if (!checks(warp).races) return;
-  join(warp.race.acquired, warp.block->strong_released);
-  warp.race.pending = true;
+  // The ISA asks for a fence behind the read. Code that polls a flag or takes a lock rarely has one, and what it then
+  // reads for the first time is what was released: no finding.
+  race_acquire(warp, warp.block->strong_released);
+  warp.block->last_acquire = warp.block->launch->release_ticks.load(std::memory_order_relaxed);
 }
 
 void race_strong_write(Warp& warp) {

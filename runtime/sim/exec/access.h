@@ -44,14 +44,16 @@ Block& shared_owner(Warp& warp, const Inst& inst, int lane, uint64_t address, ui
 
 /// A fence, or an acquire or release by qualifier.
 void race_fence(Warp& warp);
-/// A strong read (acquires at the next fence), a strong write (publishes what the last fence ordered).
+/// A strong read (acquires), a strong write (publishes what the last fence ordered).
 void race_strong_read(Warp& warp);
 void race_strong_write(Warp& warp);
+/// The time of the warp's last recorded access: what others have seen of it when they are ordered behind it now.
+uint32_t race_time(const Warp& warp);
 /// Takes over what another party published.
 void race_acquire(Warp& warp, const std::vector<uint32_t>& published);
 /// Adds everything this warp knows to `published`, then starts a new epoch.
 void race_release(Warp& warp, std::vector<uint32_t>& published);
-/// bar.warp.sync: orders the warp's own lanes.
+/// bar.warp.sync and every collective instruction: orders the warp's own lanes.
 void race_sync_lanes(Warp& warp);
 
 /// `(x, y, z)`

@@ -125,7 +125,7 @@ void atomic(Warp& warp, const Inst& inst, LaneMask mask) {
   });
   if (inst.m2) race_strong_read(warp);
   if (inst.m1 & 1) race_fence(warp);
-  warp.impatience += 32;
+  warp.waited += 32;
   if (warp.worker->count) {
     const Space space = locate(inst.space, addresses[std::countr_zero(mask)]).space;
     auto& counters = warp.worker->counters;

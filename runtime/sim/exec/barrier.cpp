@@ -47,7 +47,6 @@ bool Warp::block_barrier(const Inst& inst, LaneMask active) {
     race_release(*this, barrier.released);
     race.synced = race.now;
   }
-  impatience = 0;
   const bool waits = inst.m0 != 1;
   if (waits) {
     park(Wait::BlockBarrier);
@@ -146,7 +145,7 @@ void Cluster::complete_barrier() {
       // The barrier synchronises the block's threads as well, whatever each of them waits for.
       if (worker->launch.options.checks.races) {
         for (int v = 0; v < blocks[b]->warp_count; ++v) {
-          warp.race.seen[size_t(v)] = std::max(warp.race.seen[size_t(v)], blocks[b]->warps[size_t(v)]->race.now);
+          warp.race.seen[size_t(v)] = std::max(warp.race.seen[size_t(v)], race_time(*blocks[b]->warps[size_t(v)]));
         }
       }
     }

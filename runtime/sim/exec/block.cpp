@@ -108,6 +108,15 @@ uint64_t special_value(Special which, const Warp& warp, int lane) {
       return launch.shared_bytes;
     case Special::DynamicSharedBytes:
       return launch.request.dynamic_shared_bytes;
+    case Special::ReservedSharedBegin:
+    case Special::ReservedShared0:
+      return launch.reserved_shared;
+    case Special::ReservedShared1:
+      return launch.reserved_shared + kReservedSharedBytes / 2;
+    case Special::ReservedSharedEnd:
+      return launch.addressable_shared;
+    case Special::ReservedSharedBytes:
+      return kReservedSharedBytes;
     case Special::GridWorkspaceHigh:
       return launch.grid_workspace >> 32;
     case Special::GridWorkspaceLow:
@@ -159,14 +168,14 @@ void Warp::start(Block& owner, int warp_index) {
     local.reset(stride == 0 ? nullptr
                             : new std::byte[size_t(stride) * kLanes]);  // left untouched: pages appear when used
   }
+  stack_top.fill(stride);
   issued = 0;
-  impatience = 0;
+  waited = turn_end = 0;
   cluster_phase = 0;
   async.reset();
   race = RaceClock{};
   if (owner.launch->options.checks.races) {
     race.seen.assign(size_t(owner.warp_count), 0);
-    race.acquired.assign(size_t(owner.warp_count), 0);
   }
   Frame* entry = make_frame(program->functions[0], nullptr, 0);
   splits.assign(1, Split{program->functions[0].entry, alive, entry, Wait::Ready, 0, -1});
@@ -189,11 +198,16 @@ void Block::start(Cluster& owner, uint64_t linear_index, uint32_t rank_in_cluste
   last_acquire = 0;
   generic_writes = false;
   for (Barrier& barrier : barriers) barrier.in_use = false;
-  const size_t bytes = launch->shared_bytes;
+  const size_t bytes = launch->addressable_shared;
   shared.resize(bytes + 64);
   std::fill_n(shared.begin(), bytes, kPoison);
   const Checks& on = launch->options.checks;
   if (on.uninitialised || on.races) shared_state.assign(bytes + 64, 0);
+  if (launch->reserved_shared != 0) {
+    std::fill_n(shared.begin() + launch->reserved_shared, kReservedSharedBytes, std::byte(0));
+    if (!shared_state.empty())
+      std::fill_n(shared_state.begin() + launch->reserved_shared, kReservedSharedBytes, uint8_t(kWritten));
+  }
   if (on.races) {
     shared_tag = shared_tag % 63 + 1;
     if (shared_cells.size() != bytes / 4 + 8 || shared_tag == 1) shared_cells.assign(bytes / 4 + 8, {0, 0});

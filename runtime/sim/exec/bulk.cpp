@@ -49,7 +49,7 @@ void require_aligned(Warp& warp, const Inst& inst, int lane, uint64_t address, u
 
 /// Shared memory as the async proxy sees it: bounds only.
 std::byte* shared_bytes(Warp& warp, const Inst& inst, int lane, Block& block, uint64_t offset, uint64_t bytes) {
-  if (offset + bytes > block.launch->shared_bytes) {
+  if (offset + bytes > block.launch->addressable_shared) {
     warp.fault(LaunchError::IllegalAddress, FindingKind::SharedOutOfBounds, inst, lane, offset, uint32_t(bytes),
                "a bulk copy of " + std::to_string(bytes) + " bytes at shared offset " + std::to_string(offset) +
                    "; the block has " + std::to_string(block.launch->shared_bytes) + " bytes");

@@ -47,10 +47,11 @@ std::string read_string(Warp& warp, const Inst& inst, int lane, uint64_t address
   return text;
 }
 
-/// Formats like printf, taking each argument from a buffer where it stands at its natural alignment.
+/// Formats like printf, taking each argument from a buffer where it stands at its natural alignment. Counts them.
 /// Source: CUDA C Programming Guide, "Formatted Output": flags, width, precision, sizes h l ll, types
 /// %cdiouxXpeEfgGaAs.
-std::string format_device(Warp& warp, const Inst& inst, int lane, const std::string& format, uint64_t buffer) {
+std::string format_device(Warp& warp, const Inst& inst, int lane, const std::string& format, uint64_t buffer,
+                          int& arguments) {
   std::string out;
   uint64_t offset = 0;
   const auto take = [&](uint32_t bytes) {
@@ -58,6 +59,7 @@ std::string format_device(Warp& warp, const Inst& inst, int lane, const std::str
     uint64_t value = 0;
     std::memcpy(&value, read_at(warp, inst, lane, buffer + offset, bytes), bytes);
     offset += bytes;
+    ++arguments;
     return value;
   };
   for (size_t i = 0; i < format.size(); ++i) {
@@ -72,7 +74,7 @@ std::string format_device(Warp& warp, const Inst& inst, int lane, const std::str
     }
     std::string spec = "%";
     size_t at = i + 1;
-    int longs = 0;
+    int longs = 0, shorts = 0;
     bool bad = false;
     for (; at < format.size(); ++at) {
       const char c = format[at];
@@ -82,7 +84,9 @@ std::string format_device(Warp& warp, const Inst& inst, int lane, const std::str
         spec += c;
       } else if (c == 'l' || c == 'L' || c == 'j' || c == 'z' || c == 't') {
         ++longs;
-      } else if (c != 'h') {
+      } else if (c == 'h') {
+        ++shorts;
+      } else {
         break;
       }
       if (spec.size() > 40) bad = true;
@@ -98,24 +102,35 @@ std::string format_device(Warp& warp, const Inst& inst, int lane, const std::str
       case 'd':
       case 'i':
         std::snprintf(text, sizeof(text), (spec + "lld").c_str(),
-                      longs ? (long long)(take(8)) : (long long)(int32_t(take(4))));
+                      (long long)(longs         ? int64_t(take(8))
+                                  : shorts == 1 ? int16_t(take(4))
+                                  : shorts > 1  ? int8_t(take(4))
+                                                : int32_t(take(4))));
         break;
       case 'u':
       case 'o':
       case 'x':
       case 'X':
         std::snprintf(text, sizeof(text), (spec + "ll" + type).c_str(),
-                      (unsigned long long)(longs ? take(8) : take(4)));
+                      (unsigned long long)(longs         ? take(8)
+                                           : shorts == 1 ? uint16_t(take(4))
+                                           : shorts > 1  ? uint8_t(take(4))
+                                                         : take(4)));
         break;
       case 'c':
         std::snprintf(text, sizeof(text), (spec + "c").c_str(), int(take(4)));
         break;
       case 'p':
-        std::snprintf(text, sizeof(text), "0x%llx", (unsigned long long)(take(8)));
+        std::snprintf(text, sizeof(text), (spec + "s").c_str(), hex(take(8)).c_str());
         break;
       case 's': {
-        out += read_string(warp, inst, lane, take(8));
-        text[0] = '\0';
+        const std::string value = read_string(warp, inst, lane, take(8));
+        if (spec == "%") {
+          out += value;
+          text[0] = '\0';
+        } else {
+          std::snprintf(text, sizeof(text), (spec + "s").c_str(), value.c_str());
+        }
         break;
       }
       case 'f':
@@ -162,10 +177,11 @@ void run_intrinsic(Warp& warp, const Inst& inst, LaneMask mask, const DecodedFun
     Arguments arguments(warp, function, frame, lane);
     switch (Intrinsic(function.intrinsic)) {
       case Intrinsic::Vprintf: {
+        int count = 0;
         const std::string text =
-            format_device(warp, inst, lane, read_string(warp, inst, lane, arguments[0]), arguments[1]);
+            format_device(warp, inst, lane, read_string(warp, inst, lane, arguments[0]), arguments[1], count);
         emit(warp.worker->launch, text);
-        arguments.set_result(text.size());
+        arguments.set_result(uint64_t(count));  // unlike C
         break;
       }
       case Intrinsic::Assertfail: {

@@ -123,7 +123,11 @@ void plain(Decode& c, Flow flow) {
 
 void nothing(Warp&, const Inst&, LaneMask) {}
 
-/// nanosleep: other warps run meanwhile; no host time passes.
+void sleep(Warp& warp, const Inst&, LaneMask) {
+  warp.give_way = true;
+}
+
+/// nanosleep: others run meanwhile; no host time passes.
 void decode_nanosleep(Decode& c) {
   c.require(63, 70);
   c.mods.type();
@@ -131,7 +135,7 @@ void decode_nanosleep(Decode& c) {
   c.inst.klass = Class::Control;
   c.inst.a = c.reads(0, Type::U32);
   c.inst.flow = Flow::Yield;
-  c.inst.fn = nothing;
+  c.inst.fn = sleep;
 }
 
 void decode_nothing(Decode& c) {

@@ -23,10 +23,8 @@ void visit_operands(const ptx::Operand& operand, const std::function<void(const 
 
 /// Instructions of the ISA that are refused with a reason of their own; README.md says why for each.
 constexpr std::string_view kUnsupported[] = {
-    "tcgen05",    "tex",       "tld4",         "txq",    "suld",  "sust",  "sured",     "suq",
-    "istypep",    "multimem",  "vmad",         "vset",   "vset2", "vset4", "tensormap", "clusterlaunchcontrol",
-    "stackalloc", "stacksave", "stackrestore", "alloca",
-};
+    "tcgen05", "tex",      "tld4", "txq",  "suld",  "sust",  "sured",     "suq",
+    "istypep", "multimem", "vmad", "vset", "vset2", "vset4", "tensormap", "clusterlaunchcontrol"};
 
 bool names_float_type(const ptx::Instruction& instruction) {
   return std::ranges::any_of(instruction.modifiers,
@@ -47,6 +45,7 @@ Decoder::Decoder(const ptx::Module& module, const SymbolTable& symbols, KernelPr
   register_memory(table_);
   register_atomic(table_);
   register_control(table_);
+  register_stack(table_);
   register_collective(table_);
   register_async(table_);
   register_matrix(table_);

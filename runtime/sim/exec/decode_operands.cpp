@@ -248,6 +248,7 @@ Slot Decoder::special_slot(const std::string& name, int line, uint32_t& bytes) {
     const SpecialRow& row = kSpecials[i];
     if (row.name != name) continue;
     bytes = row.bytes;
+    if (name.starts_with("%reserved_smem")) program_.uses_reserved_shared = true;
     if (row.dynamic) {
       Inst inst;
       inst.fn = read_clock;
@@ -265,8 +266,7 @@ Slot Decoder::special_slot(const std::string& name, int line, uint32_t& bytes) {
     }
     return make_slot(Base::Special, it->second);
   }
-  if (name.starts_with("%envreg") || name.starts_with("%pm") || name.starts_with("%reserved_smem") ||
-      name == "%current_graph_exec") {
+  if (name.starts_with("%envreg") || name.starts_with("%pm") || name == "%current_graph_exec") {
     bytes = name.ends_with("_64") || name == "%current_graph_exec" ? 8 : 4;
     return constant_slot(0, bytes);
   }

@@ -93,6 +93,7 @@ void register_move(OpcodeTable& table);
 void register_memory(OpcodeTable& table);
 void register_atomic(OpcodeTable& table);
 void register_control(OpcodeTable& table);
+void register_stack(OpcodeTable& table);
 void register_collective(OpcodeTable& table);
 void register_async(OpcodeTable& table);
 void register_matrix(OpcodeTable& table);
@@ -141,6 +142,7 @@ class Decoder {
   Place place(const ptx::Operand& variable, int line);
   uint32_t local_offset(int variable);
   void mark_indirect() { program_.recursive = true; }
+  void mark_dynamic_stack() { program_.recursive = program_.dynamic_stack = true; }
 
  private:
   void decode_function(int index, const ptx::Function& function);

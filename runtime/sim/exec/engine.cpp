@@ -16,8 +16,10 @@
 namespace corrloom::sim::exec {
 namespace {
 
-/// Instructions that splits ahead wait for those behind before they get a turn.
+/// Instructions that splits ahead wait for those behind before they get a turn; less from turn to turn, as turns are a
+/// sign of threads that wait for each other.
 constexpr int64_t kPatience = 20000;
+constexpr int64_t kLeastPatience = 200;
 /// Length of such a turn.
 constexpr int64_t kTurn = 2000;
 constexpr int kMaxCallDepth = 2048;
@@ -124,9 +126,10 @@ void Warp::merge_splits() {
     for (size_t j = i + 1; j < splits.size();) {
       if (splits[j].wait == Wait::Ready && splits[j].pc == splits[i].pc && splits[j].frame == splits[i].frame) {
         splits[i].mask |= splits[j].mask;
+        splits[i].ran = std::max(splits[i].ran, splits[j].ran);
+        splits[i].favoured |= splits[j].favoured;
         --splits[i].frame->references;
         splits.erase(splits.begin() + std::ptrdiff_t(j));
-        impatience = 0;
       } else {
         ++j;
       }
@@ -138,25 +141,35 @@ void Warp::merge_splits() {
 bool Warp::pick() {
   if (splits.size() == 1) {
     current = 0;
+    patience = kPatience;
+    give_way = false;
     return splits[0].wait == Wait::Ready;
   }
   merge_splits();
-  if (impatience > kPatience) {
-    impatience = kPatience - kTurn;
-    for (size_t step = 1; step <= splits.size(); ++step) {
-      const size_t candidate = (current + step) % splits.size();
-      if (splits[candidate].wait != Wait::Ready) continue;
-      current = candidate;
-      return true;
-    }
-    return false;
-  }
-  size_t best = splits.size();
+  const size_t none = splits.size();
+  size_t behind = none, favoured = none, starving = none;
   for (size_t i = 0; i < splits.size(); ++i) {
-    if (splits[i].wait == Wait::Ready && (best == splits.size() || is_behind(splits[i], splits[best]))) best = i;
+    Split& split = splits[i];
+    if (split.wait != Wait::Ready) {
+      split.ran = waited;  // it waits for others, not for a turn
+      continue;
+    }
+    if (behind == none || is_behind(split, splits[behind])) behind = i;
+    if (split.favoured && (favoured == none || is_behind(split, splits[favoured]))) favoured = i;
+    if (starving == none || split.ran < splits[starving].ran) starving = i;
   }
-  if (best == splits.size()) return false;
-  current = best;
+  if (behind == none) return false;
+  const bool turn_over = give_way || waited >= turn_end;
+  if (turn_over && (give_way || waited - splits[starving].ran > patience)) {
+    for (Split& split : splits) split.favoured = false;
+    splits[starving].favoured = true;
+    turn_end = waited + kTurn;
+    patience = std::max(kLeastPatience, patience / 2);
+    current = starving;
+  } else {
+    current = !turn_over && favoured != none ? favoured : behind;
+  }
+  give_way = false;
   return true;
 }
 
@@ -170,13 +183,11 @@ void Warp::part_lanes(LaneMask staying) {
   ++other.frame->references;
   splits[current].mask = staying;
   splits.push_back(other);
-  impatience = 0;
 }
 
 void Warp::park(Wait wait) {
   splits[current].pc = pc;
   splits[current].wait = wait;
-  impatience = 0;
 }
 
 /// Joins lanes that wait at this very instruction into the current split.
@@ -219,7 +230,6 @@ void Warp::exit_lanes(LaneMask lanes) {
   splits[current].mask &= ~lanes;
   splits[current].pc = pc + 1;
   if (splits[current].mask == 0) remove_current();
-  impatience = 0;
   retry_waiting();
   release_warp_barriers();
 }
@@ -258,6 +268,7 @@ bool Warp::arrive_collective(const Inst& inst, LaneMask active) {
     if ((members & alive & ~group) != 0) {
       incomplete |= group;
     } else {
+      if (worker->launch.options.checks.races) race_sync_lanes(*this);
       inst.fn(*this, inst, group);
     }
   }
@@ -383,7 +394,6 @@ void Warp::branch(const Inst& inst, LaneMask active) {
   splits[current].mask &= ~active;
   splits[current].pc = pc + 1;
   splits.push_back(other);
-  impatience = 0;
 }
 
 void Warp::branch_indexed(const Inst& inst, LaneMask active) {
@@ -415,7 +425,6 @@ void Warp::branch_indexed(const Inst& inst, LaneMask active) {
       ++worker->counters.divergent_branches;
     }
   }
-  impatience = 0;
 }
 
 namespace {
@@ -450,7 +459,9 @@ void Warp::call(const Inst& inst, LaneMask active, int function) {
   const DecodedFunction& callee = program->functions[size_t(function)];
   const CallSite& site = program->calls[size_t(inst.target)];
   const uint32_t base = frame->local_base + frame->function->local_bytes;
-  if (frame->depth >= kMaxCallDepth || uint64_t(base) + callee.local_bytes > local_stride) {
+  uint32_t top = local_stride;
+  if (program->dynamic_stack) for_lanes(active, [&](int lane) { top = std::min(top, stack_top[size_t(lane)]); });
+  if (frame->depth >= kMaxCallDepth || uint64_t(base) + callee.local_bytes > top) {
     fault(LaunchError::StackOverflow, FindingKind::StackOverflow, inst, std::countr_zero(active), 0, 0,
           "call of '" + callee.name + "' at depth " + std::to_string(frame->depth) + " exceeds the stack of " +
               std::to_string(local_stride) + " bytes");
@@ -459,6 +470,7 @@ void Warp::call(const Inst& inst, LaneMask active, int function) {
   Frame* made = make_frame(callee, frame, base);
   made->call_site = inst.target;
   made->return_pc = pc + 1;
+  made->stack_top = stack_top;
   for (size_t i = 0; i < std::min(site.arguments.size(), callee.params.size()); ++i) {
     copy_passed(*this, active, *frame, site.arguments[i], *made, callee.params[i]);
   }
@@ -510,13 +522,13 @@ void Warp::leave(LaneMask active) {
   for (size_t i = 0; i < std::min(site.results.size(), callee.returns.size()); ++i) {
     copy_passed(*this, active, *left, callee.returns[i], *left->caller, site.results[i]);
   }
+  for_lanes(active, [&](int lane) { stack_top[size_t(lane)] = left->stack_top[size_t(lane)]; });
   Split& split = splits[current];
   split.frame = left->caller;
   split.pc = left->return_pc;
   // The caller's frame was kept alive by the callee's; each split that returns holds it itself.
   if (left->references > 1) ++left->caller->references;
   drop_frame(left);
-  impatience = 0;
 }
 
 // -- the loop
@@ -531,6 +543,7 @@ void Warp::execute(int64_t& budget) {
   bases[0] = frame->registers;
   pc = split.pc;
   const LaneMask mask = split.mask;
+  split.ran = waited;
   bool first = true;
   for (;; first = false) {
     const Inst& inst = code[pc];
@@ -550,7 +563,7 @@ void Warp::execute(int64_t& budget) {
     if (inst.klass != Class::None) {
       --budget;
       ++issued;
-      impatience += several;
+      waited += several;
       if (counting) {
         ++by_class[size_t(inst.klass)];
         worker->counters.thread_instructions += uint64_t(std::popcount(active));
@@ -606,6 +619,7 @@ void Warp::execute(int64_t& budget) {
         if (active == mask && active == alive &&
             (inst.list_size == 0 || program->slots[inst.list] >> kSlotBaseShift == uint32_t(Base::Constant)) &&
             (inst.list_size == 0 || (*at<uint32_t>(program->slots[inst.list]) & alive) == alive)) {
+          if (worker->launch.options.checks.races) race_sync_lanes(*this);
           inst.fn(*this, inst, active);
           ++pc;
           continue;

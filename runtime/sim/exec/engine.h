@@ -39,7 +39,9 @@ struct LaunchState {
   const KernelProgram& program;
   DeviceMemory& memory;
   Dim3 cluster_dim;
-  uint32_t shared_bytes = 0;  ///< static and dynamic
+  uint32_t shared_bytes = 0;        ///< static and dynamic
+  uint32_t reserved_shared = 0;     ///< offset of the system's part; 0: there is none
+  uint32_t addressable_shared = 0;  ///< all of it
   uint32_t launch_tag = 0;
   uint64_t grid_id = 0;
   DeviceAddress grid_workspace = 0;  ///< of a cooperative launch: where cooperative groups keep their grid barrier
@@ -68,7 +70,8 @@ struct Frame {
   int return_pc = 0;
   int references = 0;
   int depth = 0;
-  uint32_t local_base = 0;  ///< of this frame in each thread's local memory
+  uint32_t local_base = 0;                   ///< of this frame in each thread's local memory
+  std::array<uint32_t, kLanes> stack_top{};  ///< Warp::stack_top when the function was called
 };
 
 enum class Wait : uint8_t {
@@ -87,6 +90,8 @@ struct Split {
   Wait wait = Wait::Ready;
   LaneMask needed = 0;
   int barrier = -1;
+  int64_t ran = 0;        ///< when it ran last, by Warp::waited
+  bool favoured = false;  ///< it has a turn after it waited for long
 };
 
 /// Why a warp stopped running.
@@ -94,13 +99,12 @@ enum class Stop : uint8_t { Budget, Blocked, Done };
 
 /// What the race detector knows about one warp: its own time, and how much of the others' happened before now.
 struct RaceClock {
-  uint32_t now = 1;     ///< of this warp; grows with every release
-  uint32_t synced = 0;  ///< accesses of this warp before this time are ordered for all of its lanes
+  uint32_t now = 1;      ///< of this warp; grows with every release that has something to order
+  uint32_t synced = 0;   ///< accesses of this warp before this time are ordered for all of its lanes
+  bool touched = false;  ///< an access was recorded at the present time
   bool fenced = false;
-  bool pending = false;
   std::vector<uint32_t> seen;      ///< per warp of the block
   std::vector<uint32_t> at_fence;  ///< `seen` and own time when the last fence ran: what a strong write publishes
-  std::vector<uint32_t> acquired;  ///< what strong reads saw, waiting for a fence
 };
 
 struct Warp {
@@ -115,13 +119,17 @@ struct Warp {
   int pc = 0;              ///< of the instruction that runs
   std::vector<Split> splits;
   size_t current = 0;
-  int64_t impatience = 0;  ///< instructions since the set of splits changed
+  int64_t waited = 0;     ///< a clock: instructions that one split ran while others could have
+  int64_t turn_end = 0;   ///< until then favoured splits run
+  int64_t patience = 0;   ///< how long a split waits for a turn
+  bool give_way = false;  ///< the split that runs waits for something: others should run
   bool yield_requested = false;
   std::vector<std::byte> special_storage;
   std::vector<std::unique_ptr<Frame>> free_frames;
   std::vector<std::unique_ptr<Frame>> live_frames;
   std::unique_ptr<std::byte[]> local;  ///< local_stride bytes for each lane
   uint32_t local_stride = 0;
+  std::array<uint32_t, kLanes> stack_top{};  ///< where what alloca gave to each lane begins; see exec/stack.cpp
   RaceClock race;
   std::unique_ptr<AsyncState> async;
   uint64_t issued = 0;

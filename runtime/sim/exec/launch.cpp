@@ -220,6 +220,12 @@ LaunchResult launch(const LaunchRequest& request, const LaunchOptions& options) 
 
   DeviceMemory& memory = request.module->memory();
   exec::LaunchState state{request, options, program, memory, cluster, shared_bytes};
+  state.addressable_shared = shared_bytes;
+  if (program.uses_reserved_shared) {
+    constexpr uint32_t kAlignment = 1024;
+    state.reserved_shared = std::max(kAlignment, (shared_bytes + kAlignment - 1) / kAlignment * kAlignment);
+    state.addressable_shared = state.reserved_shared + exec::kReservedSharedBytes;
+  }
   state.launch_tag = memory.next_launch_tag();
   state.grid_id = state.launch_tag;
   state.started = std::chrono::steady_clock::now();

@@ -159,7 +159,9 @@ void mbarrier(Warp& warp, const Inst& inst, LaneMask mask) {
         return;
     }
   });
-  if (Operation(inst.m0) >= Operation::Test) set_predicate(warp, inst.d, mask, done);
+  if (Operation(inst.m0) < Operation::Test) return;
+  set_predicate(warp, inst.d, mask, done);
+  if (done != mask) warp.give_way = true;
 }
 
 void pending_count(Warp& warp, const Inst& inst, LaneMask mask) {

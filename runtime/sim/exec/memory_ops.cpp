@@ -122,7 +122,7 @@ void load(Warp& warp, const Inst& inst, LaneMask mask) {
   }
   if (inst.strong) {
     race_strong_read(warp);
-    warp.impatience += 32;  // may be the body of a spin loop
+    warp.waited += 32;  // may be the body of a spin loop
     if (inst.m0 & 1) race_fence(warp);
   }
   if (warp.worker->count) count_request(warp, inst.space, addresses, mask, inst.bytes, false);

@@ -142,8 +142,10 @@ struct KernelProgram {
   uint32_t special_bytes = 0;
   std::vector<std::string> texts;  ///< instruction texts for reports
   bool recursive = false;          ///< the call graph has a cycle or indirect calls
+  bool dynamic_stack = false;      ///< uses alloca; then `recursive` is set as well
   uint32_t stack_bytes = 0;        ///< per thread when not recursive
   bool uses_clusters = false;
+  bool uses_reserved_shared = false;  ///< reads where the system's part of shared memory lies
 };
 
 struct Program {
@@ -157,6 +159,9 @@ inline constexpr DeviceAddress kSharedWindow = 0x0003'0000'0000'0000;
 inline constexpr DeviceAddress kLocalWindow = 0x0003'0001'0000'0000;
 inline constexpr DeviceAddress kParamWindow = 0x0003'0002'0000'0000;
 inline constexpr DeviceAddress kFunctionWindow = 0x0003'0003'0000'0000;
+/// The part of shared memory that the system keeps for itself, behind the program's; cooperative groups of several
+/// warps use the second half. It exists for kernels that ask where it is.
+inline constexpr uint32_t kReservedSharedBytes = 1024;
 inline constexpr uint64_t kWindowBytes = uint64_t(1) << 32;
 /// A shared::cluster address holds (rank + 1) << 24 for the block of that rank, 0 there for the executing block.
 inline constexpr int kClusterRankShift = 24;
