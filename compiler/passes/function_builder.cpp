@@ -146,6 +146,52 @@ ValueId FunctionBuilder::shuffle(ValueId source, std::vector<int> lanes, ValueId
   return emit_pure(std::move(key), narrow, loop::Shuffle{source, std::move(lanes), other});
 }
 
+std::optional<std::vector<bool>> FunctionBuilder::as_mask(ValueId id) const {
+  const auto lanes = static_cast<std::size_t>(type(id).lanes);
+  if (const Value* known = as_constant(id)) return std::vector<bool>(lanes, known->as_bool());
+  const auto found = masks_.find(id);
+  return found == masks_.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// The lanes of an index that are the same in every run.
+std::optional<std::vector<std::int64_t>> FunctionBuilder::known_lanes(ValueId id, int lanes) const {
+  const loop::Ramp* ramp = as_ramp(id);
+  const std::optional<std::int64_t> first = as_index(ramp != nullptr ? ramp->base : id);
+  if (!first) return std::nullopt;
+  std::vector<std::int64_t> out;
+  for (int lane = 0; lane < lanes; ++lane) out.push_back(*first + (ramp != nullptr ? ramp->stride * lane : 0));
+  return out;
+}
+
+std::optional<std::vector<bool>> FunctionBuilder::evaluate_mask(Opcode opcode, const std::vector<ValueId>& args,
+                                                                int lanes) const {
+  if (lanes == 1 || args.size() != 2) return std::nullopt;
+  std::vector<bool> out;
+  if (opcode == Opcode::And || opcode == Opcode::Or) {
+    const std::optional<std::vector<bool>> a = as_mask(args[0]), b = as_mask(args[1]);
+    if (type(args[0]).dtype != DType::Bool || !a || !b || a->size() != b->size()) return std::nullopt;
+    for (std::size_t lane = 0; lane < a->size(); ++lane)
+      out.push_back(opcode == Opcode::And ? (*a)[lane] && (*b)[lane] : (*a)[lane] || (*b)[lane]);
+    return out;
+  }
+  const bool compares = opcode == Opcode::Lt || opcode == Opcode::Le || opcode == Opcode::Gt || opcode == Opcode::Ge;
+  if (!compares || type(args[0]).dtype != DType::I64) return std::nullopt;
+  const auto a = known_lanes(args[0], lanes), b = known_lanes(args[1], lanes);
+  if (!a || !b) return std::nullopt;
+  for (std::size_t lane = 0; lane < a->size(); ++lane) {
+    const Value values[] = {Value::i64((*a)[lane]), Value::i64((*b)[lane])};
+    out.push_back(scalar::evaluate(opcode, values, DType::Bool).as_bool());
+  }
+  return out;
+}
+
+/// A mask with lanes that are known: a constant where they are all the same.
+ValueId FunctionBuilder::fold_mask(Opcode opcode, const std::vector<ValueId>& args, int lanes) {
+  const std::optional<std::vector<bool>> known = evaluate_mask(opcode, args, lanes);
+  if (!known || std::find(known->begin(), known->end(), !known->front()) != known->end()) return {};
+  return constant(Value::boolean(known->front()), lanes);
+}
+
 /// Index arithmetic in which some operand is a ramp and the result is one, or an invalid id.
 ValueId FunctionBuilder::fold_ramp(Opcode opcode, const std::vector<ValueId>& args, int lanes) {
   if (lanes == 1 || args.size() != 2) return {};
@@ -306,6 +352,9 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
   int lanes = 1;
   for (ValueId id : args) lanes = std::max(lanes, type(id).lanes);
   if (const ValueId folded = fold(opcode, args, dtype, lanes)) return folded;
+  if (dtype == DType::Bool) {
+    if (const ValueId folded = fold_mask(opcode, args, lanes)) return folded;
+  }
   if (dtype == DType::I64) {
     if (const ValueId folded = fold_ramp(opcode, args, lanes)) return folded;
     if (const ValueId folded = fold_division(opcode, args, lanes)) return folded;
@@ -334,6 +383,10 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
   const Type result{dtype, lanes};
   std::vector<std::int64_t> key = key_of(kApply, result, args, {static_cast<std::int64_t>(opcode)});
   const ValueId id = emit_pure(std::move(key), result, loop::Apply{opcode, args});
+  if (dtype == DType::Bool) {
+    if (std::optional<std::vector<bool>> known = evaluate_mask(opcode, args, lanes))
+      masks_.insert_or_assign(id, *std::move(known));
+  }
   if (result == Type{DType::I64, 1}) bits_[static_cast<std::size_t>(id.index)] = result_bits(opcode, args);
   if (result == Type{DType::I64, 1} && (opcode == Opcode::Add || opcode == Opcode::Mul))
     applies_.insert_or_assign(id, loop::Apply{opcode, std::move(args)});

@@ -54,6 +54,8 @@ class FunctionBuilder {
   loop::ValueId mul(loop::ValueId a, std::int64_t b) { return apply(scalar::Opcode::Mul, {a, index(b)}); }
   std::optional<std::int64_t> as_index(loop::ValueId id) const;
   const scalar::Value* as_constant(loop::ValueId id) const;
+  /// The lanes of a mask, where they are known.
+  std::optional<std::vector<bool>> as_mask(loop::ValueId id) const;
   /// The ramp that `id` was defined as, if any.
   const loop::Ramp* as_ramp(loop::ValueId id) const;
 
@@ -80,6 +82,10 @@ class FunctionBuilder {
   loop::ValueId emit_pure(std::vector<std::int64_t> key, loop::Type type, decltype(loop::Instr::kind) kind,
                           int lowest = 0);
   loop::ValueId fold(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, DType dtype, int lanes);
+  loop::ValueId fold_mask(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
+  std::optional<std::vector<std::int64_t>> known_lanes(loop::ValueId id, int lanes) const;
+  std::optional<std::vector<bool>> evaluate_mask(scalar::Opcode opcode, const std::vector<loop::ValueId>& args,
+                                                 int lanes) const;
   loop::ValueId fold_ramp(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
   int result_bits(scalar::Opcode opcode, const std::vector<loop::ValueId>& args) const;
   std::int64_t divisor_of(loop::ValueId id, int depth) const;
@@ -105,8 +111,9 @@ class FunctionBuilder {
   std::map<loop::BufferId, Frozen> frozen_;
   std::int64_t versions_ = 0;
   std::map<loop::ValueId, loop::Ramp> ramps_;
-  std::map<loop::ValueId, loop::ValueId> splats_;  ///< the scalars that vectors repeat
-  std::map<loop::ValueId, loop::Apply> applies_;   ///< scalar i64 sums and products, for folding through them
+  std::map<loop::ValueId, std::vector<bool>> masks_;  ///< with lanes that are known, but not the same
+  std::map<loop::ValueId, loop::ValueId> splats_;     ///< the scalars that vectors repeat
+  std::map<loop::ValueId, loop::Apply> applies_;      ///< scalar i64 sums and products, for folding through them
 };
 
 }  // namespace corrloom::passes

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <vector>
@@ -44,15 +45,22 @@ constexpr double kLatency = 4;
 constexpr double kLoop = 0.5;
 /// Loads and arithmetic of whole vectors in a cycle.
 constexpr double kLoadsPerCycle = 2, kArithmeticPerCycle = 2;
+/// Bytes of a line of the caches.
+constexpr double kLineBytes = 64;
 /// Bytes in a cycle from the second-level cache, and from what lies behind it.
 constexpr double kNearBytesPerCycle = 48, kFarBytesPerCycle = 16;
-/// Cycles: of a load under a mask that is computed, of one element that is gathered, of a vector that is stored through
-/// a transpose, of one that is scattered, of an element that is copied along memory or across it.
-constexpr double kMaskedLoad = 3, kGatheredElement = 1, kTransposedStore = 5, kScatteredStore = 24;
+/// Most elements that the lanes of a load may lie apart to be picked from whole vectors.
+constexpr std::int64_t kMostVectorStride = 4;
+/// Cycles: of a load under a mask, which bodies of their own have at borders only, of one element that is gathered, of
+/// a vector that is stored through a transpose, of one that is scattered, of an element that is copied along memory or
+/// across it.
+constexpr double kMaskedLoad = 0.5, kGatheredElement = 1, kTransposedStore = 5, kScatteredStore = 24;
 constexpr double kCopiedElement = 0.25, kTransposedElement = 0.6;
 /// Rows that may share a set of the first-level cache, and what a load costs when there are more.
 constexpr std::int64_t kWays = 8;
 constexpr double kCollision = 4;
+/// Most elements by which a step of an axis moves a window that rows of a tile share.
+constexpr std::int64_t kMostWindowStep = 4;
 /// A page of memory; rows of a tile that many bytes apart share the ways of one set of the first-level cache.
 constexpr std::int64_t kPageBytes = 4096;
 /// Elements of a panel must be used that often before packing them pays.
@@ -88,8 +96,17 @@ struct Access {
   bool depends_on(AxisId axis) const { return axes.contains(axis); }
   bool is_affine() const { return offset && offset->is_affine(); }
   std::int64_t stride(AxisId axis) const { return is_affine() ? offset->coefficient_of(axis) : 0; }
-  /// True when one subscript is a sum of both axes, and a step of either moves it alike.
-  bool is_window(AxisId a, AxisId b) const { return is_affine() && stride(a) != 0 && stride(a) == stride(b); }
+  /// Elements of a window that `rows` places of one axis and `taps` of the other reach together: less than their
+  /// product when places share some. 0 when a step of one is not a few steps of the other.
+  std::int64_t window(AxisId row, std::int64_t rows, AxisId tap, std::int64_t taps) const {
+    const std::int64_t a = stride(row), b = stride(tap), common = std::gcd(a, b);
+    if (a <= 0 || b <= 0 || a / common > kMostWindowStep || b / common > kMostWindowStep) return 0;
+    std::set<std::int64_t> reached;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t t = 0; t < taps; ++t) reached.insert(r * (a / common) + t * (b / common));
+    }
+    return static_cast<std::int64_t>(reached.size());
+  }
 };
 
 /// A register tile and what it costs.
@@ -266,8 +283,11 @@ class HostChooser {
   bool is_window(const Axis& row) const {
     const Axis* last = last_reduction();
     return last != nullptr && scalar::as_i64(last->extent) &&
-           std::any_of(accesses_.begin(), accesses_.end(),
-                       [&](const Access& access) { return access.in_step && access.is_window(row.id, last->id); });
+           std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+             const std::int64_t taps = std::min<std::int64_t>(*scalar::as_i64(last->extent), 8);
+             const std::int64_t reached = access.in_step ? access.window(row.id, 8, last->id, taps) : 0;
+             return reached > 0 && reached < 8 * taps;
+           });
   }
 
   /// Rows along the axis use loads together, or are stored together.
@@ -345,7 +365,7 @@ class HostChooser {
     const bool copied = access.staged >= 0 && tile.staged[static_cast<std::size_t>(access.staged)];
     const double guard = access.guarded && !copied ? kMaskedLoad : 0;
     if (!access.depends_on(tile.vector->id))
-      return 1 + guard * 3 + (!copied && rows_collide(access, tile) ? kCollision : 0);
+      return 1 + guard * 18 + (!copied && rows_collide(access, tile) ? kCollision : 0);
     if (copied) {
       const schedule::Part* part = part_of(staged_[static_cast<std::size_t>(access.staged)], tile.vector->id);
       const bool along = part != nullptr && std::all_of(part->terms.begin(), part->terms.end(), [&](const auto& term) {
@@ -353,7 +373,9 @@ class HostChooser {
                          });
       return along ? 1 : static_cast<double>(lanes()) * kGatheredElement;
     }
-    if (access.stride(tile.vector->id) == 1) return (is_shifted(access) ? 2 : 1) + guard;
+    const std::int64_t stride = access.stride(tile.vector->id);
+    if (stride == 1) return (is_shifted(access) ? 2 : 1) + guard;
+    if (stride > 1 && stride <= kMostVectorStride) return static_cast<double>(stride) + guard;
     return static_cast<double>(lanes()) * kGatheredElement + guard;
   }
 
@@ -376,9 +398,9 @@ class HostChooser {
     const auto rows = static_cast<double>(tile.rows), vectors = static_cast<double>(tile.vectors);
     double count = on_vector ? vectors : 1;
     if (!on_row) return count;
-    if (tile.window > 1 && access.is_window(tile.row->id, last_reduction()->id))
-      return count * (rows + static_cast<double>(tile.window) - 1) / static_cast<double>(tile.window);
-    return count * rows;
+    const std::int64_t reached =
+        tile.window > 1 ? access.window(tile.row->id, tile.rows, last_reduction()->id, tile.window) : 0;
+    return count * (reached > 0 ? static_cast<double>(reached) / static_cast<double>(tile.window) : rows);
   }
 
   static double operations_of(const Expr& expr) {
@@ -414,7 +436,21 @@ class HostChooser {
                          (tile.row == nullptr ? 1 : static_cast<double>(extent_of(*tile.row)));
     const double tiles =
         outer * static_cast<double>(ceil_div(extent_of(*tile.vector), lanes() * tile.vectors)) * row_tiles(tile);
-    return tiles * (step * reduction_ + body + rows * vectors * store_cost(tile) + 4) + copy_cost(tile);
+    return tiles * (step * reduction_ + body + rows * vectors * store_cost(tile) + line_cost(tile) + 4) +
+           copy_cost(tile);
+  }
+
+  /// Cycles, beside others, until the lines of a window have come near: each row begins and ends in the middle of one.
+  double line_cost(const Tile& tile) const {
+    double lines = 0;
+    for (const Access& access : accesses_) {
+      if (!access.in_step || tile.row == nullptr || access.stride(tile.vector->id) != 1) continue;
+      const std::optional<std::int64_t> taps = scalar::as_i64(last_reduction()->extent);
+      const std::int64_t rows = access.window(tile.row->id, tile.rows, last_reduction()->id,
+                                              std::clamp<std::int64_t>(taps.value_or(1), 1, 32));
+      lines += static_cast<double>(rows) * (static_cast<double>(tile.vectors * access.element_bytes) / 4 + 1);
+    }
+    return lines * kLineBytes / kNearBytesPerCycle / 2;
   }
 
   /// Tiles along the row axis; a last one of few rows costs as much as a whole one at most.
@@ -516,6 +552,8 @@ class HostChooser {
     std::vector<Loop>& loops = stage.loops;
     if (!compute_.reduction) {
       streaming_loops(tile, width, loops);
+    } else if (tile.row != nullptr && !has_panel(tile)) {
+      window_loops(tile, width, loops);
     } else {
       panel_loops(tile, width, loops, stage);
     }
@@ -537,6 +575,36 @@ class HostChooser {
     loops.push_back({tile.vector->name, piece, Bind::Block});
     if (piece != width) loops.push_back({tile.vector->name, width, Bind::Serial});
     if (across) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+  }
+
+  /// Whether the rows of the tile share an operand of the vector axis.
+  bool has_panel(const Tile& tile) const {
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+      return access.in_step && access.depends_on(tile.vector->id) && !access.depends_on(tile.row->id);
+    });
+  }
+
+  /// Memory order where rows share no more than a window: a band of rows from end to end, then the next. A block has as
+  /// many as make it worth a task.
+  void window_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops) const {
+    std::vector<Loop> serial;
+    double operations = reduction_;
+    const auto add = [&](const Axis& axis, std::int64_t step, double wanted) {
+      const std::int64_t steps = ceil_div(extent_of(axis), step);
+      const std::int64_t piece = step * static_cast<std::int64_t>(std::clamp(wanted, 1.0, static_cast<double>(steps)));
+      loops.insert(loops.begin(), {axis.name, piece, Bind::Block});
+      if (piece != step) serial.insert(serial.begin(), {axis.name, step, Bind::Serial});
+      operations *= static_cast<double>(std::min(piece, extent_of(axis)));
+    };
+    const auto worth = [&](std::int64_t step) {
+      return static_cast<double>(kBlockOperations) / operations / static_cast<double>(step);
+    };
+    add(*tile.vector, width, static_cast<double>(kPieceElements / width));
+    add(*tile.row, tile.rows, worth(tile.rows));
+    for (auto axis = compute_.axes.rbegin(); axis != compute_.axes.rend(); ++axis) {
+      if (&*axis != tile.vector && &*axis != tile.row && !is_not_shared(*axis)) add(*axis, 1, worth(1));
+    }
+    loops.insert(loops.end(), serial.begin(), serial.end());
   }
 
   /// Panels of the vector axis outside, rows inside: what a panel holds is used again and again.

@@ -23,8 +23,8 @@ using tensor::Compute;
 
 namespace {
 
-/// Most groups of conditions on which bodies split: each doubles them.
-constexpr std::size_t kMostSplits = 2;
+/// Most groups of conditions on which bodies split, and most places of an axis with a body of their own.
+constexpr std::size_t kMostSplits = 2, kMostBorders = 2;
 /// Fewest rows of a tile for which a store that is contiguous along them goes through a transpose.
 constexpr std::size_t kTransposedRows = 4;
 
@@ -123,6 +123,8 @@ std::vector<ValueId> ComputeLowering::result_index(std::vector<ValueId> index) {
 }
 
 void ComputeLowering::run_kernel() {
+  is_kernel_ =
+      std::none_of(levels_.begin(), levels_.end(), [](const Level& level) { return level.bind == Bind::Thread; });
   Tiles tiles;
   for (const tensor::Axis& axis : compute_.axes) {
     const std::optional<std::int64_t> known = scalar::as_i64(axis.extent);
@@ -316,10 +318,10 @@ void ComputeLowering::settle_sizes(std::size_t level, Tiles tiles) {
       [&] { return go_on(rest); });
 }
 
-/// Two bodies where that spares masks: one for tiles in which conditions hold everywhere, one for those at a border.
-/// Conditions on different axes split one after the other.
+/// More bodies where that spares masks: one for tiles in which conditions hold everywhere, others for those at a
+/// border. Conditions on different axes split one after the other.
 void ComputeLowering::split_guards(std::size_t level, const Tiles& tiles) {
-  std::map<std::vector<AxisId>, std::vector<Holding>> open;
+  std::map<std::vector<AxisId>, Holdings> open;
   const std::set<const scalar::Node*> before = assumed_;
   for (const Guard& guard : guards_) {
     const std::optional<ValueId> holds = holds_in(guard, tiles);
@@ -333,24 +335,36 @@ void ComputeLowering::split_guards(std::size_t level, const Tiles& tiles) {
       const AxisId axis = axis_of(term.expr);
       if (tiles.contains(axis)) axes.push_back(axis);
     }
-    open[std::move(axes)].push_back({guard.condition.get(), *holds});
+    open[std::move(axes)].push_back({&guard, *holds});
   }
-  std::vector<std::vector<Holding>> groups;
+  std::vector<Holdings> groups;
   for (auto& [axes, group] : open) groups.push_back(std::move(group));
   split_group(level, tiles, groups, 0);
   assumed_ = before;
 }
 
-void ComputeLowering::split_group(std::size_t level, const Tiles& tiles,
-                                  const std::vector<std::vector<Holding>>& groups, std::size_t next) {
+void ComputeLowering::split_group(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups,
+                                  std::size_t next) {
   if (next == groups.size() || next == kMostSplits) return register_tile(level, tiles);
+  const Holdings& group = groups[next];
+  std::set<AxisId> moving;
+  for (const Holding& holding : group) {
+    for (const affine::LinearForm::Term& term : holding.guard->form.terms) {
+      if (tiles.contains(axis_of(term.expr))) moving.insert(axis_of(term.expr));
+    }
+  }
+  if (moving.size() == 1) {
+    const AxisId axis = *moving.begin();
+    if (std::optional<Borders> found = borders(group, axis, tiles.at(axis)))
+      return split_borders(level, tiles, groups, next, *std::move(found));
+  }
   ValueId all = builder_.constant(scalar::Value::boolean(true));
-  for (const Holding& holding : groups[next]) all = builder_.apply(Opcode::And, {all, holding.holds});
+  for (const Holding& holding : group) all = builder_.apply(Opcode::And, {all, holding.holds});
   const auto go_on = [&](bool inside) {
     return [&, inside] {
       const std::set<const scalar::Node*> before = assumed_;
-      for (const Holding& holding : groups[next]) {
-        if (inside) assumed_.insert(holding.condition);
+      for (const Holding& holding : group) {
+        if (inside) assumed_.insert(holding.guard->condition.get());
       }
       split_group(level, tiles, groups, next + 1);
       assumed_ = before;
@@ -358,6 +372,87 @@ void ComputeLowering::split_group(std::size_t level, const Tiles& tiles,
     };
   };
   builder_.if_else(all, go_on(true), go_on(false));
+}
+
+/// Nothing when it is not known where tiles begin, or when there are too many at borders.
+std::optional<ComputeLowering::Borders> ComputeLowering::borders(const Holdings& group, AxisId axis,
+                                                                 const Tile& tile) const {
+  if (!is_kernel_) return std::nullopt;
+  std::int64_t step = 0;
+  for (const Level& level : levels_) {
+    if (level.axis == axis && (level.bind == Bind::Block || level.bind == Bind::Serial)) step = level.step;
+  }
+  const std::int64_t extent = constant_extent(axis), size = *tile.size;
+  if (step == 0 || size < 1 || size > step) return std::nullopt;
+  // Smaller tiles than a step stand at the end.
+  const std::int64_t first = size < step ? extent - size : 0;
+  Borders found{axis, {}, (extent - first) / step + (size < step ? 1 : 0)};
+  const auto holds = [&](std::int64_t number) {
+    return std::all_of(group.begin(), group.end(), [&](const Holding& holding) {
+      const std::optional<std::int64_t> least = least_at(*holding.guard, axis, first + number * step, size);
+      return least && *least >= 0;
+    });
+  };
+  // Each condition grows or shrinks along the axis, so it fails from one of the ends on.
+  std::int64_t low = 0, high = found.tiles;
+  while (low < high && !holds(low)) {
+    if (found.positions.size() == kMostBorders) return std::nullopt;
+    found.positions.push_back(first + low++ * step);
+  }
+  while (low < high && !holds(high - 1)) {
+    if (found.positions.size() == kMostBorders) return std::nullopt;
+    found.positions.push_back(first + --high * step);
+  }
+  return found;
+}
+
+/// A body with known bounds for each of those positions, and one for all other tiles, in which the conditions hold.
+void ComputeLowering::split_borders(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups,
+                                    std::size_t next, Borders borders) {
+  if (borders.tiles == 0) return;
+  if (borders.positions.empty()) {
+    const std::set<const scalar::Node*> before = assumed_;
+    for (const Holding& holding : groups[next]) assumed_.insert(holding.guard->condition.get());
+    split_group(level, tiles, groups, next + 1);
+    assumed_ = before;
+    return;
+  }
+  const ValueId position = builder_.index(borders.positions.front());
+  const auto at_border = [&] {
+    Tiles known = tiles;
+    known[borders.axis].base = position;
+    split_group(level, known, groups, next + 1);
+    return std::vector<ValueId>{};
+  };
+  if (borders.tiles == 1) {
+    at_border();
+    return;
+  }
+  const auto elsewhere = [&] {
+    Borders others = borders;
+    others.positions.erase(others.positions.begin());
+    --others.tiles;
+    split_borders(level, tiles, groups, next, std::move(others));
+    return std::vector<ValueId>{};
+  };
+  builder_.if_else(builder_.apply(Opcode::Eq, {tiles.at(borders.axis).base, position}), at_border, elsewhere);
+}
+
+/// The least value of the guard's form in a tile that begins at `base` along the axis, the only one that moves it.
+std::optional<std::int64_t> ComputeLowering::least_at(const Guard& guard, AxisId axis, std::int64_t base,
+                                                      std::int64_t size) const {
+  std::int64_t least = guard.form.constant;
+  for (const affine::LinearForm::Term& term : guard.form.terms) {
+    const bool moves = axis_of(term.expr) == axis;
+    const std::optional<std::int64_t> extent = moves ? size : reduction_extent(axis_of(term.expr));
+    if (!extent || *extent < 1) return std::nullopt;
+    const std::int64_t first = moves ? base : 0;
+    std::int64_t part = 0;
+    if (__builtin_mul_overflow(term.coefficient, term.coefficient > 0 ? first : first + *extent - 1, &part) ||
+        __builtin_add_overflow(least, part, &least))
+      return std::nullopt;
+  }
+  return least;
 }
 
 /// Whether the guard holds at every point of the tile and for every element of the reduction: the least value of its

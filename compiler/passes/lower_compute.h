@@ -79,12 +79,23 @@ class ComputeLowering {
   void settle_sizes(std::size_t level, Tiles tiles);
   /// A condition and whether it holds in the whole tile.
   struct Holding {
-    const scalar::Node* condition;
+    const Guard* guard;
     loop::ValueId holds;
   };
+  using Holdings = std::vector<Holding>;
   void split_guards(std::size_t level, const Tiles& tiles);
-  void split_group(std::size_t level, const Tiles& tiles, const std::vector<std::vector<Holding>>& groups,
-                   std::size_t next);
+  void split_group(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups, std::size_t next);
+  /// Where tiles begin in which conditions may fail, and how many tiles of that size there are.
+  struct Borders {
+    scalar::AxisId axis;
+    std::vector<std::int64_t> positions;
+    std::int64_t tiles;
+  };
+  std::optional<Borders> borders(const Holdings& group, scalar::AxisId axis, const Tile& tile) const;
+  void split_borders(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups, std::size_t next,
+                     Borders borders);
+  std::optional<std::int64_t> least_at(const Guard& guard, scalar::AxisId axis, std::int64_t base,
+                                       std::int64_t size) const;
   std::optional<loop::ValueId> holds_in(const Guard& guard, const Tiles& tiles);
   std::optional<std::int64_t> reduction_extent(scalar::AxisId axis) const;
   void register_tile(std::size_t level, const Tiles& tiles);
@@ -118,7 +129,14 @@ class ComputeLowering {
   std::vector<loop::ValueId> step(const Point& point, const std::vector<loop::ValueId>& accumulators);
   Accumulators reduce_window(scalar::AxisId axis, loop::ValueId base, std::int64_t taps,
                              std::vector<Point>& tile_points, Accumulators accumulators);
-  scalar::AxisId window_axis(scalar::AxisId reduced) const;
+  /// An output axis that stands in a subscript beside the reduction axis: an element further along one is as far as so
+  /// many along the other.
+  struct Window {
+    scalar::AxisId axis;
+    std::int64_t step = 1;  ///< of the output axis
+    std::int64_t tap = 1;   ///< of the reduction axis
+  };
+  Window window_of(scalar::AxisId reduced) const;
   void merge_lanes(std::vector<Point>& points, Accumulators& accumulators);
   std::vector<loop::ValueId> merged(std::vector<std::vector<loop::ValueId>> run, const Point& point);
   std::vector<std::vector<std::size_t>> runs_of(const std::vector<Point>& points) const;
@@ -153,6 +171,7 @@ class ComputeLowering {
   FunctionBuilder& builder_;
   std::map<scalar::AxisId, std::int64_t> extents_;  ///< of the output axes: of the compute, or of the region
   std::vector<Guard> guards_;
+  bool is_kernel_ = false;                 ///< tiles begin at multiples of their loops' steps
   std::set<const scalar::Node*> assumed_;  ///< conditions that hold in the tile at hand
   std::map<scalar::AxisId, Part> parts_;   ///< of reduction axes that are cut
 };

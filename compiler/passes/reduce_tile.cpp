@@ -16,6 +16,13 @@ using scalar::Opcode;
 using schedule::Bind;
 using tensor::Accumulator;
 
+namespace {
+
+/// Most elements by which a step of an axis moves a window: more share nothing.
+constexpr std::int64_t kMostWindowStep = 8;
+
+}  // namespace
+
 /// The accumulators before the first element, in as many lanes as the steps will have.
 ComputeLowering::Accumulators ComputeLowering::initial(const std::vector<Point>& tile_points) {
   int lanes = 1;
@@ -141,14 +148,14 @@ ComputeLowering::Accumulators ComputeLowering::reduce(std::size_t level, std::ve
 ComputeLowering::Accumulators ComputeLowering::reduce_window(AxisId axis, ValueId base, std::int64_t taps,
                                                              std::vector<Point>& tile_points,
                                                              Accumulators accumulators) {
-  const AxisId moved = window_axis(axis);
-  const auto position = [&](const Point& point) { return moved ? point.at(moved).position : 0; };
+  const Window window = window_of(axis);
+  const auto first = [&](const Point& point) { return window.axis ? point.at(window.axis).position * window.step : 0; };
   std::int64_t last = 0;
-  for (const Point& point : tile_points) last = std::max(last, position(point));
-  for (std::int64_t element = 0; element < taps + last; ++element) {
+  for (const Point& point : tile_points) last = std::max(last, first(point));
+  for (std::int64_t element = 0; element <= last + (taps - 1) * window.tap; ++element) {
     for (std::size_t k = 0; k < tile_points.size(); ++k) {
-      const std::int64_t tap = element - position(tile_points[k]);
-      if (tap < 0 || tap >= taps) continue;
+      const std::int64_t distance = element - first(tile_points[k]), tap = distance / window.tap;
+      if (distance < 0 || distance % window.tap != 0 || tap >= taps) continue;
       tile_points[k][axis] = {builder_.add(base, builder_.index(tap)), {}};
       accumulators[k] = step(tile_points[k], accumulators[k]);
     }
@@ -156,18 +163,20 @@ ComputeLowering::Accumulators ComputeLowering::reduce_window(AxisId axis, ValueI
   return accumulators;
 }
 
-/// The output axis that stands in a subscript beside the reduction axis and moves it as much, if any.
-AxisId ComputeLowering::window_axis(AxisId reduced) const {
-  AxisId found;
+/// The output axis whose neighbours read elements of an unrolled window again, if any.
+ComputeLowering::Window ComputeLowering::window_of(AxisId reduced) const {
+  Window found;
   for (const Accumulator& accumulator : compute_.reduction->accumulators) {
     scalar::for_each_node(accumulator.step, [&](const Expr& node) {
       const scalar::Read* read = scalar::as_read(node);
       if (read == nullptr) return;
       for (const Expr& subscript : read->index) {
         const std::optional<affine::LinearForm> form = affine::linear_form(subscript);
-        if (!form || form->coefficient_of(reduced) == 0) continue;
+        const std::int64_t tap = form ? form->coefficient_of(reduced) : 0;
+        if (tap < 1 || tap > kMostWindowStep) continue;
         for (const tensor::Axis& axis : compute_.axes) {
-          if (form->coefficient_of(axis.id) == form->coefficient_of(reduced)) found = axis.id;
+          const std::int64_t step = form->coefficient_of(axis.id);
+          if (step > 0 && step <= kMostWindowStep) found = {axis.id, step, tap};
         }
       }
     });

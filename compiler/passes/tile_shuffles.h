@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "compiler/passes/function_builder.h"
@@ -16,5 +17,11 @@ struct Halves {
   loop::ValueId first, second;
 };
 Halves split_runs(FunctionBuilder& builder, loop::ValueId a, loop::ValueId b, int segments);
+
+/// Elements of a buffer that lie a few apart along its last dimension, as whole vectors and shuffles of them:
+/// neighbours that want the elements between share the vectors. An invalid id where the elements do not lie so, or the
+/// lanes of the mask are not known.
+loop::ValueId load_strided(FunctionBuilder& builder, loop::BufferId buffer, const std::vector<loop::ValueId>& index,
+                           loop::ValueId mask);
 
 }  // namespace corrloom::passes

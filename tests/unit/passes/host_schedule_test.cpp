@@ -1,0 +1,154 @@
+#include "compiler/passes/host_schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "compiler/passes/apply_staging.h"
+#include "compiler/passes/choose_schedule.h"
+#include "compiler/passes/lower_to_loops.h"
+#include "ir/loop/function.h"
+#include "ir/loop/text.h"
+#include "tests/unit/ir/tensor/parsed.h"
+
+namespace corrloom::passes {
+namespace {
+
+using testing::parsed;
+
+/// A processor with 32 registers of 64 bytes.
+PassContext wide_host() {
+  PassContext ctx;
+  ctx.target.name = "host";
+  ctx.target.vector_bytes = 64;
+  ctx.target.vector_registers = 32;
+  return ctx;
+}
+
+/// The loops that the recipe chooses for the only compute of a graph.
+std::vector<schedule::Loop> loops_of(const std::string& graph) {
+  PassContext ctx = wide_host();
+  return choose_schedule(parsed(graph), ctx).stages.at(0).loops;
+}
+
+/// The loop functions of a graph under the schedule that the recipe chooses.
+std::vector<loop::Function> lowered(const std::string& text) {
+  PassContext ctx = wide_host();
+  tensor::Graph graph = parsed(text);
+  schedule::Schedule schedule = choose_schedule(graph, ctx);
+  const Scheduled scheduled = apply_staging(std::move(graph), std::move(schedule), ctx);
+  std::vector<loop::Function> out;
+  for (LoweredKernel& kernel : lower_to_loops(scheduled.graph, scheduled.schedule, ctx))
+    out.push_back(std::move(kernel.function));
+  return out;
+}
+
+/// Loads of vectors: those that are not one run of memory, and those under a mask that the program computes.
+struct VectorLoads {
+  int all = 0, gathered = 0, masked = 0;
+};
+VectorLoads vector_loads(const loop::Function& function) {
+  std::map<loop::ValueId, loop::Ramp> ramps;
+  VectorLoads out;
+  loop::for_each_block(function.body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) {
+      if (const auto* ramp = std::get_if<loop::Ramp>(&instr.kind)) ramps[instr.results[0]] = *ramp;
+      const auto* load = std::get_if<loop::Load>(&instr.kind);
+      if (load == nullptr || function.type(instr.results[0]).lanes == 1) continue;
+      ++out.all;
+      out.masked += load->mask ? 1 : 0;
+      const bool runs = std::all_of(load->index.begin(), load->index.end(), [&](loop::ValueId id) {
+        return function.type(id).lanes == 1 ||
+               (ramps.contains(id) && ramps[id].stride == 1 && id == load->index.back());
+      });
+      out.gathered += runs ? 0 : 1;
+    }
+  });
+  return out;
+}
+
+constexpr const char* kCorrelation = R"(
+graph @g(%x: f32[480, 270], %k: f32[3, 3]) -> (%y) {
+  %y: f32[478, 268] = compute [i: 478, j: 268] reduce [q: 3, p: 3] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%x[add(i, p), add(j, q)], %k[p, q], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)";
+
+TEST(HostSchedule, WindowsWalkMemoryInOrder) {
+  // A band of rows from end to end, then the next: nothing but the window would be used again further down.
+  const std::vector<schedule::Loop> loops = loops_of(kCorrelation);
+  ASSERT_GE(loops.size(), 2U);
+  EXPECT_EQ(loops[0].axis, "i");
+  EXPECT_EQ(loops[0].bind, schedule::Bind::Block);
+  EXPECT_LT(loops[0].step, 478);
+  EXPECT_EQ(loops[1].axis, "j");
+  EXPECT_EQ(loops[1].bind, schedule::Bind::Block);
+  EXPECT_GE(loops[1].step, 268);
+}
+
+TEST(HostSchedule, RowsOfAWindowShareLoads) {
+  const std::vector<loop::Function> functions = lowered(kCorrelation);
+  ASSERT_EQ(functions.size(), 1U);
+  int products = 0;
+  loop::for_each_block(functions[0].body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) {
+      const auto* apply = std::get_if<loop::Apply>(&instr.kind);
+      products += apply != nullptr && apply->opcode == scalar::Opcode::Fma ? 1 : 0;
+    }
+  });
+  const VectorLoads loads = vector_loads(functions[0]);
+  EXPECT_LE(loads.all * 2, products) << loop::print(functions[0]);
+  EXPECT_EQ(loads.gathered, 0);
+}
+
+TEST(HostSchedule, NeighboursTwoApartComeFromWholeVectors) {
+  const std::vector<loop::Function> functions = lowered(R"(
+graph @g(%x: f32[8, 64, 64]) -> (%y) {
+  %y: f32[8, 32, 32] = compute [c: 8, i: 32, j: 32] reduce [q: 2, p: 2] ascending {
+    acc %s: f32 = -inf:f32 step max(%s, %x[c, add(mul(2:i64, i), p), add(mul(2:i64, j), q)]) merge max(%s, %s.other)
+    yield %s
+  }
+}
+)");
+  ASSERT_EQ(functions.size(), 1U);
+  const VectorLoads loads = vector_loads(functions[0]);
+  EXPECT_EQ(loads.gathered, 0) << loop::print(functions[0]);
+  EXPECT_EQ(loads.masked, 0);
+  // Two rows of two vectors for each vector of the result.
+  EXPECT_EQ(loads.all % 4, 0);
+}
+
+constexpr const char* kPadded = R"(
+graph @g(%x: f32[8, 56, 64], %k: f32[8, 3, 3]) -> (%y) {
+  %y: f32[8, 56, 64] = compute [c: 8, i: 56, j: 64] reduce [q: 3, p: 3] ascending {
+    acc %s: f32 = 0.0:f32 step fma(if(land(land(ge(sub(add(i, p), 1:i64), 0:i64), lt(sub(add(i, p), 1:i64), 56:i64)), land(ge(sub(add(j, q), 1:i64), 0:i64), lt(sub(add(j, q), 1:i64), 64:i64))), %x[c, sub(add(i, p), 1:i64), sub(add(j, q), 1:i64)], 0.0:f32), %k[c, p, q], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)";
+
+TEST(HostSchedule, OnlyBordersAreMasked) {
+  // Bodies at a border know where they are: a mask is needed for the first and the last vector of a row alone, and it
+  // is known when the kernel is made. Nothing is compared for the rows.
+  const std::vector<loop::Function> functions = lowered(kPadded);
+  ASSERT_EQ(functions.size(), 1U);
+  const VectorLoads loads = vector_loads(functions[0]);
+  EXPECT_EQ(loads.gathered, 0);
+  EXPECT_LE(loads.masked * 4, loads.all) << loop::print(functions[0]);
+  int selects = 0;
+  loop::for_each_block(functions[0].body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) {
+      const auto* apply = std::get_if<loop::Apply>(&instr.kind);
+      if (apply != nullptr && apply->opcode == scalar::Opcode::Select) ++selects;
+    }
+  });
+  EXPECT_LE(selects, loads.masked);
+}
+
+}  // namespace
+}  // namespace corrloom::passes
