@@ -7,7 +7,7 @@
 
 #include "compiler/passes/read_paths.h"
 #include "compiler/passes/readers.h"
-#include "compiler/passes/strides.h"
+#include "compiler/passes/view_places.h"
 #include "ir/affine/affine.h"
 
 namespace corrloom::passes {
@@ -26,50 +26,6 @@ using tensor::Op;
 using tensor::Reshape;
 using tensor::TensorId;
 using tensor::View;
-
-/// Elements of a value: a source and its subscripts.
-struct Place {
-  TensorId source;
-  std::vector<Expr> index;
-};
-
-bool is_view(const Op& op) {
-  return std::holds_alternative<View>(op.kind);
-}
-
-/// True for a view and for a reshape of one: values that have no memory of their own.
-bool is_virtual(const Graph& graph, TensorId id) {
-  const Op& op = graph.op(id);
-  const auto* reshape = std::get_if<Reshape>(&op.kind);
-  return is_view(op) || (reshape != nullptr && is_virtual(graph, reshape->source));
-}
-
-std::vector<Expr> at(const View& view, const std::vector<Expr>& index) {
-  std::vector<Expr> composed;
-  for (const Expr& subscript : view.index) {
-    composed.push_back(scalar::substitute_axes(subscript, [&](AxisId id) -> Expr {
-      for (std::size_t k = 0; k < view.axes.size(); ++k) {
-        if (view.axes[k].id == id) return index[k];
-      }
-      return nullptr;
-    }));
-  }
-  return composed;
-}
-
-/// Follows an element through views to a value with memory (or a reshape of one).
-Place resolve(const Graph& graph, Place place) {
-  while (is_virtual(graph, place.source)) {
-    const Op& op = graph.op(place.source);
-    if (const auto* view = std::get_if<View>(&op.kind)) {
-      place = {view->source, at(*view, place.index)};
-    } else {
-      const TensorId source = std::get<Reshape>(op.kind).source;
-      place = {source, index_at(linear_position(place.index, op.extents), graph.op(source).extents)};
-    }
-  }
-  return place;
-}
 
 /// True when the view shows its source dimension by dimension, in another order at most: then the edges of both agree.
 bool permutes_dimensions(const Graph& graph, const Op& op) {
@@ -104,8 +60,8 @@ Expr composed(const Graph& graph, const Read& read, DType dtype) {
   Read inner = read;
   if (read.pad == PadMode::None || permutes_dimensions(graph, op)) {
     const auto* view = std::get_if<View>(&op.kind);
-    Place place =
-        view != nullptr ? Place{view->source, at(*view, read.index)} : resolve(graph, {read.source, read.index});
+    Place place = view != nullptr ? Place{view->source, index_in_source(*view, read.index)}
+                                  : resolve(graph, {read.source, read.index});
     inner.source = place.source;
     inner.index = std::move(place.index);
     const Expr result = scalar::read(inner, dtype);
@@ -172,7 +128,7 @@ void compose_op(const Graph& graph, Op& op) {
   if (auto* view = std::get_if<View>(&op.kind)) {
     std::vector<Expr> index;
     for (const Axis& axis : view->axes) index.push_back(scalar::axis(axis.id));
-    Place place = resolve(graph, {view->source, at(*view, index)});
+    Place place = resolve(graph, {view->source, index_in_source(*view, index)});
     view->source = place.source;
     view->index = std::move(place.index);
   } else if (auto* reshape = std::get_if<Reshape>(&op.kind)) {

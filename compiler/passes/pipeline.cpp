@@ -27,13 +27,13 @@ namespace corrloom::passes {
 namespace {
 
 constexpr TensorPass kTensorPasses[] = {
+    {"contract_fma", contract_fma, "makes one fma of a product and a sum in one expression as written"},
+    {"set_orders", set_orders, "states the order of every reduction"},
     {"specialise", specialise, "puts constants in place of dimensions and tests the entry conditions"},
     {"check_bounds", check_bounds, "proves that reads stay inside, or shows where they do not"},
-    {"contract_fma", contract_fma, "makes one fma of a product and a sum in one expression as written"},
     {"lower_padding", lower_padding, "writes padding as conditions and index arithmetic"},
     {"compose_views", compose_views, "lets readers of a view read what the view reads"},
     {"materialise_outputs", materialise_outputs, "gives every result a compute of its own"},
-    {"set_orders", set_orders, "states the order of every reduction"},
     {"inline_elementwise", inline_elementwise, "folds elementwise producers into their readers"},
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"fuse_epilogue", fuse_epilogue, "folds elementwise consumers into the reduction that they follow"},
@@ -56,6 +56,9 @@ constexpr Order kOrder[] = {
     {"specialise", "check_bounds", "bounds are judged on constant extents"},
     {"check_bounds", "lower_padding", "messages show reads as they were written"},
     {"check_bounds", "compose_views", "a read of a view is judged by the view's extents"},
+    {"contract_fma", "specialise",
+     "bits must not depend on which sizes are constants: f32(N) * x + y is an fma for all N"},
+    {"set_orders", "specialise", "bits must not depend on which sizes are constants"},
     {"contract_fma", "inline_elementwise", "contraction does not cross statements"},
     {"contract_fma", "fuse_epilogue", "contraction does not cross statements"},
     {"lower_padding", "compose_views", "composition is exact only for reads without padding"},
@@ -64,7 +67,6 @@ constexpr Order kOrder[] = {
     {"set_orders", "inline_elementwise", "a rewritten step no longer shows that its order decides no bits"},
     {"inline_elementwise", "fuse_epilogue", "a reduction that is read once is seen when other readers are folded"},
     {"remove_dead_ops", "canonicalise", "a dead reader must not keep axes apart"},
-    {"compose_views", "set_orders", "orders follow from how memory is walked"},
     {"set_orders", "canonicalise", "orders must not depend on extents, and unit axes are dropped there"},
     {"contract_fma", "expand_functions", "expansions are not contracted"},
     {"fuse_epilogue", "expand_functions", "functions in bodies are counted as one operation"},

@@ -35,6 +35,7 @@ bool only_ends_first_range(const Reduction& reduction, AxisId axis) {
 
 AxisId running_axis(const tensor::Graph& graph, const tensor::Compute& compute) {
   if (!compute.reduction || compute.reduction->axes.empty()) return {};
+  if (compute.reduction->order.kind == tensor::Order::Kind::Lanes) return {};  // lanes begin anew at each place
   const Reduction& reduction = *compute.reduction;
   const auto is_dimension = [&](scalar::SymbolId symbol) {
     return graph.symbols[static_cast<std::size_t>(symbol.index)].kind == tensor::Symbol::Kind::Dimension;

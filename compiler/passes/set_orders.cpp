@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "compiler/passes/readers.h"
 #include "compiler/passes/running_reduction.h"
+#include "compiler/passes/size_proofs.h"
+#include "compiler/passes/view_places.h"
 #include "ir/affine/affine.h"
 
 namespace corrloom::passes {
@@ -123,10 +127,50 @@ bool fills_lanes(const Compute& compute, const std::vector<Axis>& reduced, std::
          });
 }
 
-void set_order(const tensor::Graph& graph, Compute& compute, const kernel::Target& target) {
+/// Views that get memory of their own, because a result shows them.
+std::set<tensor::TensorId> shown_views(const tensor::Graph& graph) {
+  std::set<tensor::TensorId> views;
+  for (const tensor::Output& output : graph.outputs) {
+    const tensor::TensorId root = storage_root(graph, output.value);
+    if (is_view(graph.op(root))) views.insert(root);
+  }
+  return views;
+}
+
+/// The compute with reads that show how memory is walked: through views, and simplified as far as holds for all
+/// extents.
+Compute as_walked(const tensor::Graph& graph, const tensor::Op& op, const std::set<tensor::TensorId>& shown) {
+  tensor::Op walked = op;
+  const affine::SizeProof proof = size_proof_of(graph, op);
+  const affine::Ranges ranges = ranges_of(op);
+  const auto simplified = [&](const Expr& index) {
+    return affine::simplify_index(proof.simplify(scalar::simplify(index)), ranges);
+  };
+  tensor::rewrite_exprs(walked, [&](const Expr& expr) {
+    return scalar::rewrite(expr, [&](const Expr& node) -> Expr {
+      const Read* read = scalar::as_read(node);
+      if (read == nullptr) return nullptr;
+      Place place{read->source, read->index};
+      // A subscript that is moved inside walks back and forth.
+      if (read->pad != scalar::PadMode::None && read->pad != scalar::PadMode::Value) {
+        for (Expr& index : place.index) index = scalar::apply(scalar::Opcode::Max, {index, scalar::constant_i64(0)});
+      }
+      while (is_virtual(graph, place.source) && !shown.contains(storage_root(graph, place.source)))
+        place = shown_by(graph, place);
+      Read seen = *read;
+      seen.source = place.source;
+      seen.index.clear();
+      for (const Expr& index : place.index) seen.index.push_back(simplified(index));
+      return scalar::read(std::move(seen), node->dtype);
+    });
+  });
+  return std::get<Compute>(std::move(walked.kind));
+}
+
+void set_order(const tensor::Graph& graph, Compute& compute, const Compute& walked, const kernel::Target& target) {
   Reduction& reduction = *compute.reduction;
   const bool order_is_free = tensor::is_order_free(reduction) || compute.numerics.order == Numerics::OrderMode::Any;
-  if (running_axis(graph, compute)) {
+  if (running_axis(graph, walked)) {
     // One pass for all places beats vectors that begin anew at each.
     reduction.order = {order_is_free ? Order::Kind::Any : Order::Kind::Ascending};
     if (order_is_free) compute.numerics.order = Numerics::OrderMode::Any;
@@ -136,25 +180,28 @@ void set_order(const tensor::Graph& graph, Compute& compute, const kernel::Targe
   const Order lanes{Order::Kind::Lanes, target.reduction_lanes};
   if (order_is_free) {
     // Any order gives the bits that the op asks for: the one that fills vectors is as good as another.
-    reduction.order = by_lanes && fills_lanes(compute, reduction.axes, lanes.lanes) ? lanes : Order{Order::Kind::Any};
+    reduction.order = by_lanes && fills_lanes(walked, reduction.axes, lanes.lanes) ? lanes : Order{Order::Kind::Any};
     if (reduction.order.kind == Order::Kind::Any && target.kind == kernel::TargetKind::Host)
-      reduction.axes = with_windows_moved(compute, true);
+      reduction.axes = with_windows_moved(walked, true);
     // Later passes rewrite the operations, which then no longer show that they are exact.
     compute.numerics.order = Numerics::OrderMode::Any;
     return;
   }
   reduction.order = {Order::Kind::Ascending};
   if (compute.numerics.order == Numerics::OrderMode::Strict || reduction.axes.empty()) return;
-  reduction.axes = with_windows_moved(compute, target.kind == kernel::TargetKind::Host);
-  if (by_lanes && fills_lanes(compute, reduction.axes, lanes.lanes)) reduction.order = lanes;
+  reduction.axes = with_windows_moved(walked, target.kind == kernel::TargetKind::Host);
+  if (by_lanes && fills_lanes(walked, reduction.axes, lanes.lanes)) reduction.order = lanes;
 }
 
 }  // namespace
 
 tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx) {
+  const std::set<tensor::TensorId> shown = shown_views(graph);
   for (tensor::Op& op : graph.ops) {
     auto* compute = std::get_if<Compute>(&op.kind);
-    if (compute != nullptr && compute->reduction) set_order(graph, *compute, ctx.target);
+    if (compute == nullptr || !compute->reduction) continue;
+    const Compute walked = as_walked(graph, op, shown);
+    set_order(graph, *compute, walked, ctx.target);
   }
   return graph;
 }

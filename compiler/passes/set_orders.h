@@ -19,8 +19,8 @@ namespace corrloom::passes {
 ///
 ///   sum [p: 3, c: 8] ... %X[c, add(i, p)] ...   becomes   sum [c: 8, p: 3] ...   on the host
 ///
-/// Requires: views are composed, so that subscripts tell how memory is walked; `canonicalise` has not merged or dropped
-/// axes yet (it keeps what this pass decides).
+/// Requires: extents are as the op declares them, before `specialise` puts constants in their place; views are looked
+/// through here. Later passes keep what this one decides.
 /// Defines bits: the only pass that sets orders.
 tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx);
 

@@ -53,6 +53,25 @@ TEST(SetOrders, UsesLanesWhereOnlyTheReductionIsContiguous) {
             "[k: 7] lanes(16)");
 }
 
+TEST(SetOrders, LooksThroughViewsWhateverTheExtents) {
+  // The sum runs along the rows of X through a transposition and a reshape of it, with sizes that nobody knows.
+  const auto order_for = [](const std::string& symbols, const std::string& h, const std::string& w) {
+    PassContext ctx;
+    const std::string text = after({set_orders},
+                                   "graph @g(%X: f32[" + h + ", " + w + "]) -> (%Y)" + symbols + " {\n  %T: f32[" + w +
+                                       ", " + h + "] = view [a: " + w + ", b: " + h + "] %X[b, a]\n  %Y: f32[" + h +
+                                       "] = compute [i: " + h + "] reduce [k: " + w +
+                                       "] ascending {\n    acc %s: f32 = 0.0:f32 step add(%s, %T[k, i]) merge add(%s, "
+                                       "%s.other)\n    yield %s\n  }\n}\n",
+                                   ctx);
+    const std::size_t begin = text.find("] ", text.find("reduce ")) + 2;
+    return text.substr(begin, text.find(" {", begin) - begin);
+  };
+  EXPECT_EQ(order_for("", "3", "7"), "lanes(16)");
+  EXPECT_EQ(order_for("", "1", "1"), "lanes(16)");
+  EXPECT_EQ(order_for(" symbols [H, W]", "H", "W"), "lanes(16)");
+}
+
 TEST(SetOrders, KeepsLanesFromRunningReductions) {
   EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3, j: 7", "k: add(j, 1:i64)", "%X[i, k]"), "[k: add(j, 1:i64)] ascending");
   EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3, j: 7", "k: sub(7:i64, j)", "%X[i, k]"), "[k: sub(7:i64, j)] lanes(16)");

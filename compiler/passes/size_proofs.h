@@ -1,0 +1,14 @@
+#pragma once
+
+#include "ir/affine/size_proof.h"
+#include "ir/tensor/graph.h"
+
+namespace corrloom::passes {
+
+/// What holds on the domain of an op, whatever its dimensions are.
+affine::SizeProof size_proof_of(const tensor::Graph& graph, const tensor::Op& op);
+
+/// True when some dimension of the graph is not known.
+bool has_dimensions(const tensor::Graph& graph);
+
+}  // namespace corrloom::passes
