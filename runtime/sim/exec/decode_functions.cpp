@@ -4,6 +4,7 @@
 
 #include "runtime/sim/exec/calls.h"
 #include "runtime/sim/exec/decoder.h"
+#include "runtime/sim/exec/matrix.h"
 
 namespace corrloom::sim::exec {
 namespace {
@@ -266,9 +267,11 @@ void Decoder::decode_function(int index, const ptx::Function& function) {
     program_.functions[size_t(index)] = std::move(decoded);
     return;
   }
+  find_accumulators(function);
   for (const ptx::Instruction& instruction : function.instructions) {
     starts_.push_back(int(code_.size()));
     try {
+      settle_accumulators(instruction);
       decode_instruction(instruction);
     } catch (const ptx::SyntaxError& error) {
       after_.clear();
@@ -286,6 +289,33 @@ void Decoder::decode_function(int index, const ptx::Function& function) {
   if (errors_->empty()) lay_out();
   if (index == 0) program_.info.registers = estimate_registers();
   decoded_->register_bytes = register_bytes_;
+}
+
+void Decoder::find_accumulators(const ptx::Function& function) {
+  accumulators_.clear();
+  for (const ptx::Instruction& instruction : function.instructions) {
+    if (instruction.opcode != "wgmma" || instruction.operands.empty()) continue;
+    visit_operands(instruction.operands[0], [&](const ptx::Operand& operand) {
+      if (operand.kind == OperandKind::Register) accumulators_.insert(operand.index);
+    });
+  }
+}
+
+/// An assembler puts a wait in front of what touches accumulators of products in flight, so that compilers may move
+/// values between registers there. Frames must not go while products write to their registers, either.
+void Decoder::settle_accumulators(const ptx::Instruction& instruction) {
+  if (accumulators_.empty() || instruction.opcode == "wgmma") return;
+  bool touches = instruction.opcode == "ret" && !function_->is_entry;
+  for (const ptx::Operand& operand : instruction.operands) {
+    visit_operands(operand, [&](const ptx::Operand& inner) {
+      touches |= inner.kind == OperandKind::Register && accumulators_.contains(inner.index);
+    });
+  }
+  if (!touches) return;
+  Inst settle;
+  settle.fn = land_products;
+  settle.line = instruction.line;
+  emit_before(settle);
 }
 
 void Decoder::decode_instruction(const ptx::Instruction& instruction) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -147,6 +148,8 @@ class Decoder {
  private:
   void decode_function(int index, const ptx::Function& function);
   void decode_instruction(const ptx::Instruction& instruction);
+  void find_accumulators(const ptx::Function& function);
+  void settle_accumulators(const ptx::Instruction& instruction);
   void lay_out();
   std::vector<int> order_blocks(const std::vector<std::vector<int>>& successors) const;
   void layout_locals(const ptx::Function& function, DecodedFunction& decoded);
@@ -173,6 +176,7 @@ class Decoder {
   uint32_t register_bytes_ = 0;
   Slot carry_ = kNoSlot, frame_base_ = kNoSlot;
   std::vector<uint32_t> local_offsets_;
+  std::set<int> accumulators_;    ///< registers of the function that wgmma writes
   bool special_allowed_ = false;  ///< the instruction at hand may read special registers
 
   std::map<std::pair<uint64_t, uint32_t>, Slot> constants_;

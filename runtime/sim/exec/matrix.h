@@ -19,6 +19,9 @@ double element_value(uint64_t bits, Element element);
 /// specified.
 void multiply_accumulate(const double* a, const double* b, double* c, int m, int n, int k);
 
+/// Carries out the products of wgmma that are in flight; an instruction that the decoder inserts.
+void land_products(Warp& warp, const Inst& inst, LaneMask mask);
+
 void register_mma(OpcodeTable& table);
 void register_wgmma(OpcodeTable& table);
 void register_wmma(OpcodeTable& table);

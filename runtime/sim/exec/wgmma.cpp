@@ -321,6 +321,16 @@ void decode_wgmma(Decode& c) {
 
 }  // namespace
 
+void land_products(Warp& warp, const Inst&, LaneMask) {
+  if (warp.async == nullptr) return;
+  auto& groups = warp.async->wgmma_groups;
+  for (; !groups.empty(); groups.pop_front()) {
+    for (const auto& product : groups.front()) product();
+  }
+  for (const auto& product : warp.async->wgmma_open) product();
+  warp.async->wgmma_open.clear();
+}
+
 void register_wgmma(OpcodeTable& table) {
   table["wgmma"] = decode_wgmma;
 }
