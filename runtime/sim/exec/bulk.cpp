@@ -58,8 +58,14 @@ std::byte* shared_bytes(Warp& warp, const Inst& inst, int lane, Block& block, ui
 }
 
 std::byte* global_bytes(Warp& warp, const Inst& inst, int lane, uint64_t address, uint32_t bytes, bool write) {
+  const bool reduces = inst.m2 != 0;  // atomic, element by element
   return resolve(warp, inst, lane, address,
-                 {.space = Space::Generic, .bytes = bytes, .reads = !write, .writes = write, .alignment = 1});
+                 {.space = Space::Generic,
+                  .bytes = bytes,
+                  .reads = !write || reduces,
+                  .writes = write,
+                  .strong = reduces,
+                  .alignment = 1});
 }
 
 // -- reductions: 0 add, 1 min, 2 max, 3 inc, 4 dec, 5 and, 6 or, 7 xor
