@@ -78,6 +78,10 @@ bool reads_once(const Op& op, const Compute& consumer, TensorId source) {
   return places.count <= 1 && places.once;
 }
 
+/// Deepest expression that is folded. Folding writes a body anew, so a chain of n values costs n times this at most; what
+/// one more pass over memory costs does not show after so many operations.
+constexpr int kMostDepth = scalar::kMaxDepth / 8;
+
 /// The producer's body at the place of the read; null when the read has to stay: one that is checked at run time, that
 /// pads with an element, or that would make the expression too deep.
 Expr body_at(const Read& read, const Op& producer, const Compute& compute, int depth_of_reader) {
@@ -85,7 +89,7 @@ Expr body_at(const Read& read, const Op& producer, const Compute& compute, int d
   if (pads_inside || read.check == scalar::ReadCheck::Runtime) return nullptr;
   int depth = 0;
   for (const Expr& subscript : read.index) depth = std::max(depth, subscript->depth);
-  if (depth_of_reader + depth + compute.body->depth > scalar::kMaxDepth) return nullptr;
+  if (depth_of_reader + depth + compute.body->depth > kMostDepth) return nullptr;
   const Expr body = scalar::substitute_axes(compute.body, [&](AxisId id) -> Expr {
     for (std::size_t k = 0; k < compute.axes.size(); ++k) {
       if (compute.axes[k].id == id) return read.index[k];

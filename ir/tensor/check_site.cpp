@@ -25,6 +25,12 @@ scalar::Names names_in(const Graph& graph) {
   return names;
 }
 
+/// The read as the user wrote it. Empty where that is not known: in IR text the span is the tensor's name alone.
+std::string_view written_text(const scalar::Read& read) {
+  const std::string_view written = read.span ? read.span.text() : std::string_view();
+  return written.find('[') == std::string_view::npos ? std::string_view() : written;
+}
+
 }  // namespace
 
 bool operator<(const CheckSite& a, const CheckSite& b) {
@@ -42,16 +48,17 @@ std::string extent_text(const Graph& graph, const Expr& extent) {
 }
 
 std::string spelling(const Graph& graph, const scalar::Read& read) {
-  // In IR text the span is the tensor's name alone.
-  const std::string_view written = read.span ? read.span.text() : std::string_view();
-  if (written.find('[') != std::string_view::npos) return std::string(written);
+  if (const std::string_view written = written_text(read); !written.empty()) return std::string(written);
   scalar::Read bare = read;
   bare.check = scalar::ReadCheck::Unchecked;
   return scalar::to_text(scalar::read(std::move(bare), graph.op(read.source).dtype), names_in(graph));
 }
 
 CheckSite check_site(const Graph& graph, const scalar::Read& read, std::size_t dimension, std::string extent) {
-  return {read.span, spelling(graph, read), graph.op(read.source).name, dimension, std::move(extent)};
+  const std::string_view written = written_text(read);
+  return {read.span, spelling(graph, read),
+          written.empty() ? graph.op(read.source).name : std::string(written.substr(0, written.find('['))), dimension,
+          std::move(extent)};
 }
 
 std::vector<CheckSite> check_sites(const Graph& graph) {

@@ -15,7 +15,7 @@ namespace corrloom::tensor {
 struct CheckSite {
   Span span;           ///< of the read; may be nowhere
   std::string read;    ///< how it is spelled
-  std::string tensor;  ///< what it reads
+  std::string tensor;  ///< what it reads, as the user calls it there
   std::size_t dimension = 0;
   std::string extent;  ///< of the tensor there
 

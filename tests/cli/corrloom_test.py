@@ -392,6 +392,16 @@ class Check(CorrloomTest):
         self.assertIn("p: P, q: Q", text)
         self.assertIn("needs", text)
         self.assertIn("op four()", text)
+        self.write("told.loom", """op f[a: int = 2](X: f32[...D, N], K: f32[N]) -> (Y: f32[...D], Z: f32[N]) where N > a {
+  Y[...d] = sum(i: 0..N - 1, j: i..i + a) X[...d, i] * K[min(j, N - 1)]
+  Z[n] = K[n]
+}
+""")
+        self.assertEqual(self.done("check", "told.loom").stdout.splitlines()[1:], [
+            "  with a = 2:",
+            "  Y[...d: ...D]: f32 over i: 0..N - 1, j: i..i + 2",
+            "  Z[n: N]: f32",
+            "  needs N > 2"])
 
     def test_compares_with_the_interpreter(self):
         self.assertIn("Y: f32[4, 5] on cpu has the bits of the interpreter",
@@ -400,6 +410,7 @@ class Check(CorrloomTest):
     def test_makes_arguments_up_for_an_op_that_is_named(self):
         for op in ["corr2d", "scaled", "flipped", "four"]:
             self.assertRegex(self.done("check", f"ops.loom:{op}").stdout, r"12 made-up calls: the interpreter and cpu.* agree bit for bit")
+        self.assertIn("Y is linear in K, exactly\n", self.done("check", "ops.loom:corr2d").stdout)
         self.write("in.loom", "op f(W: f32[N]) -> V: f32[N] in W { V[i] = W[i] * 2 }")
         self.done("check", "in.loom:f")
         self.write("never.loom", "op f(X: f32[N]) -> Y: f32[N] where N > 1000 { Y[i] = X[i] }")

@@ -1,14 +1,17 @@
-// Random programs on random arguments: the interpreter, the host and the GPU must agree.
+// Random programs on random arguments: the interpreter, the host and the GPU must agree, and laws must hold.
 //
-//   fuzz_programs [SEED [RUNS]]     programs SEED, SEED + 1, ...; ends with `N passed, N failed`
+//   fuzz_programs [SEED [RUNS [QUESTIONS]]]   programs SEED, SEED + 1, ... on up to 3 sets of arguments each
+//   fuzz_programs std [SEED [RUNS]]           every op of the standard library on RUNS sets of arguments
 //
-// A fault prints its seed, the program and the smallest question found that shows it; CORRLOOM_CUDA=sim adds a
-// simulated GPU.
+// The last line is `N passed, N failed`. A fault prints its seed, the program and the smallest question found that
+// shows it; CORRLOOM_CUDA=sim adds a simulated GPU.
 #include <cstdlib>
 #include <iostream>
 #include <string>
 
+#include "compiler/api/op_core.h"
 #include "compiler/tools/check/judge.h"
+#include "compiler/tools/check/op_laws.h"
 #include "compiler/tools/check/shrink.h"
 #include "tests/fuzz/program_generator.h"
 
@@ -16,61 +19,140 @@ namespace {
 
 using namespace corrloom;
 
-struct Counts {
-  int passed = 0, failed = 0, refused = 0, calls = 0;
-};
+/// Of a program's last question and of its others: most faults show in small tensors, some need the edges of tiles.
+constexpr double kMostWork = 1 << 13, kLittleWork = 1 << 10;
+/// Laws cost several calls: one program in so many is held to them.
+constexpr std::uint64_t kProgramsForLaws = 4;
 
-/// What is wrong with a program on a question; empty: nothing.
-std::string fault_of(const Op& op, const tools::Question& question, const std::vector<Device>& devices) {
-  try {
-    return tools::judge(op, question.arguments(), devices).difference;
-  } catch (const CompileError&) {
-    return "";  // a program that is refused for these extents, say a read that leaves its tensor
-  } catch (const std::exception& error) {
-    return std::string("throws ") + error.what();
+class Fuzzer {
+ public:
+  Fuzzer() {
+    if (device_count() > 0) devices_.push_back(cuda(0));
   }
-}
 
-void run_one(std::uint64_t seed, const std::vector<Device>& devices, Counts& counts) {
-  const std::string text = fuzz::random_program(seed);
-  const auto fail = [&](const std::string& what) {
-    ++counts.failed;
-    std::cout << "FAIL seed " << seed << ": " << what << "\n" << text << std::flush;
-  };
-  try {
-    const Library library = Library::parse(text, "f.loom");
-    const Op op = library["f"];
-    for (std::uint64_t question_seed = 0; question_seed < 3; ++question_seed) {
-      tools::Random random(seed * 8 + question_seed);
-      const auto question = tools::make_question(op, random);
-      if (!question) continue;
-      ++counts.calls;
-      if (fault_of(op, *question, devices).empty()) continue;
-      const tools::Question small = tools::shrink(
-          *question, [&](const tools::Question& candidate) { return !fault_of(op, candidate, devices).empty(); });
-      return fail(fault_of(op, small, devices) + "\n  corrloom check f.loom " + small.settings());
+  void run_program(std::uint64_t seed, std::uint64_t questions) {
+    const std::string text = fuzz::random_program(seed);
+    guarded("seed " + std::to_string(seed), text, [&] {
+      const Op op = Library::parse(text, "f.loom")["f"];
+      for (std::uint64_t k = 0; k < questions; ++k) {
+        tools::Random random(seed * 8 + k);
+        const auto question = tools::make_question(op, random, k == 2 ? kMostWork : kLittleWork);
+        if (question && !ask(op, *question, k == 0 && seed % kProgramsForLaws == 0)) return false;
+      }
+      return true;
+    });
+  }
+
+  void run_library(std::uint64_t seed, std::uint64_t questions) {
+    const Library library = Library::load("std");
+    for (const std::string& name : library.op_names()) {
+      guarded(name, "", [&] {
+        for (std::uint64_t k = 0; k < questions; ++k) {
+          tools::Random random(seed + k);
+          const Op op = with_attributes(library[name], random);
+          const auto question = tools::make_question(op, random, k % 4 == 0 ? kMostWork : kLittleWork);
+          if (question && !ask(op, *question, k == 0)) return false;
+        }
+        return true;
+      });
     }
-    ++counts.passed;
-  } catch (const CompileError& error) {
-    const std::string what = error.what();
-    if (what.find("error[") == std::string::npos) return fail("refused without a code: " + what);
-    ++counts.refused;
-  } catch (const std::exception& error) {
-    fail(std::string("throws ") + error.what());
   }
-}
+
+  int report(const std::string& what) const {
+    std::cout << what << ": " << calls_ << " calls on " << devices_.size() << " devices, " << unsuited_
+              << " with extents that the program does not allow, " << refused_ << " programs refused\n"
+              << passed_ << " passed, " << failed_ << " failed\n";
+    return failed_ == 0 && calls_ > 0 ? 0 : 1;
+  }
+
+ private:
+  /// The op with small values for the attributes that have no default, and for some that have one.
+  static Op with_attributes(const Op& op, tools::Random& random) {
+    Attributes attributes;
+    for (const AttributeInfo& attribute : op.info().attributes) {
+      if (attribute.default_value && !random.one_in(3)) continue;
+      if (attribute.dtype == DType::Bool)
+        attributes.insert_or_assign(attribute.name, AttributeValue(random.one_in(2)));
+      else if (attribute.dtype == DType::I64)
+        attributes.insert_or_assign(attribute.name, AttributeValue(random.between(attribute.default_value ? 0 : 1, 3)));
+      else
+        attributes.insert_or_assign(attribute.name, AttributeValue(static_cast<double>(random.between(1, 8)) / 4));
+    }
+    return attributes.empty() ? op : op.with(attributes);
+  }
+
+  template <class Run>
+  void guarded(const std::string& name, const std::string& text, const Run& run) {
+    name_ = name;
+    text_ = text;
+    try {
+      if (run()) ++passed_;
+    } catch (const CompileError& error) {
+      const std::string what = error.what();
+      if (what.find("error[") == std::string::npos) return fail("refused without a code: " + what);
+      ++refused_;
+      ++passed_;
+    } catch (const InputError&) {
+      // Attributes that do not suit each other.
+      ++refused_;
+      ++passed_;
+    } catch (const std::exception& error) {
+      fail(std::string("throws ") + error.what());
+    }
+  }
+
+  void fail(const std::string& what) {
+    ++failed_;
+    std::cout << "FAIL " << name_ << ": " << what << "\n" << text_ << std::flush;
+  }
+
+  bool ask(const Op& op, const tools::Question& question, bool with_laws) {
+    ++calls_;
+    if (fault_of(op, question, with_laws, &unsuited_).empty()) return true;
+    const auto still_fails = [&](const tools::Question& one) { return !fault_of(op, one, with_laws).empty(); };
+    const tools::Question small = tools::shrink(question, still_fails);
+    std::string attributes;
+    for (const auto& [attribute, value] : small.core->attributes())
+      attributes += " --set " + attribute + "=" + scalar::to_text(value);
+    fail(fault_of(op, small, with_laws) + "\n  corrloom check " + (text_.empty() ? "std:" + name_ : "f.loom") + " " +
+         small.settings() + (op.info().attributes.empty() ? "" : attributes));
+    return false;
+  }
+
+  /// What is wrong with a program on a question; empty: nothing. Counts a question that the program does not allow.
+  std::string fault_of(const Op& op, const tools::Question& question, bool with_laws, int* unsuited = nullptr) const {
+    try {
+      const std::string difference = tools::judge(op, question.arguments(), devices_).difference;
+      if (!difference.empty() || !with_laws) return difference;
+      const std::string broken = tools::laws_of(op, question.arguments(), devices_.front()).broken;
+      return broken.empty() ? "" : "breaks a law: " + broken;
+    } catch (const CompileError&) {
+      if (unsuited != nullptr) ++*unsuited;
+      return "";  // say a read that leaves its tensor for these extents
+    } catch (const std::exception& error) {
+      return std::string("throws ") + error.what();
+    }
+  }
+
+  std::vector<Device> devices_{cpu()};
+  std::string name_, text_;  ///< of what runs
+  int passed_ = 0, failed_ = 0, refused_ = 0, calls_ = 0, unsuited_ = 0;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::uint64_t first = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
-  const std::uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : argc > 1 ? 1 : 100;
-  std::vector<Device> devices{cpu()};
-  if (device_count() > 0) devices.push_back(cuda(0));
-  Counts counts;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) run_one(seed, devices, counts);
-  std::cout << "seeds " << first << " to " << first + count - 1 << ": " << counts.calls << " calls on "
-            << devices.size() << " devices, " << counts.refused << " programs refused\n"
-            << counts.passed + counts.refused << " passed, " << counts.failed << " failed\n";
-  return counts.failed == 0 && counts.calls > 0 ? 0 : 1;
+  const bool is_library = argc > 1 && std::string(argv[1]) == "std";
+  const auto number = [&](int at, std::uint64_t otherwise) {
+    at += is_library ? 1 : 0;
+    return argc > at ? std::strtoull(argv[at], nullptr, 10) : otherwise;
+  };
+  const std::uint64_t first = number(1, 1), count = number(2, is_library ? 4 : argc > 1 ? 1 : 100);
+  Fuzzer fuzzer;
+  if (is_library) {
+    fuzzer.run_library(first, count);
+    return fuzzer.report("the standard library, from seed " + std::to_string(first));
+  }
+  for (std::uint64_t seed = first; seed < first + count; ++seed) fuzzer.run_program(seed, number(3, 3));
+  return fuzzer.report("seeds " + std::to_string(first) + " to " + std::to_string(first + count - 1));
 }

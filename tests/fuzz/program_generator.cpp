@@ -68,7 +68,8 @@ class Generator {
   explicit Generator(std::uint64_t seed) : random_(seed) {}
 
   std::string run() {
-    constexpr const char* kMain[] = {"f32", "f32", "f32", "f64", "f16", "bf16", "i32", "i64", "i8", "u8", "i16", "u32"};
+    constexpr const char* kMain[] = {"f32", "f32", "f32", "f64", "f16", "bf16", "i32",
+                                     "i64", "i8",  "u8",  "i16", "u16", "u32",  "u64"};
     main_ = random_.pick(kMain);
     if (random_.one_in(6)) main_ = random_.one_in(2) ? kAnyFloat : kAnyInteger;
     has_attributes_ = random_.one_in(4);
@@ -78,24 +79,54 @@ class Generator {
       parameters += (k == 0 ? "" : ", ") + input(std::string(1, static_cast<char>('P' + k)));
     if (random_.one_in(4)) {
       scalar_ = "s";
-      parameters += ", s: " + main_;
+      parameters += ", s: " + main_ + (is_open() || random_.one_in(2) ? "" : " = 2");
     }
+    if (random_.one_in(5)) constant();
+    if (random_.one_in(5)) scalar_function();
     std::string body;
     const int locals = static_cast<int>(random_.between(0, 2));
     for (int k = 0; k < locals; ++k) body += local("T" + std::to_string(k));
     std::string results;
     const int outputs = random_.one_in(5) ? 2 : 1;
     for (int k = 0; k < outputs; ++k) body += result(k == 0 ? "Y" : "Z", results);
-    std::string with;
-    if (random_.one_in(8)) with = " with order = strict";
-    return before_ + "op f" + type_parameter() + (has_attributes_ ? "[a: int = 2, g: float = 0.75]" : "") + "(" +
-           parameters + ") -> " + (outputs == 2 ? "(" + results + ")" : results) + with + " {\n" + body + "}\n";
+    return before_ + "op f" + type_parameter() +
+           (has_attributes_ ? "[a: int = 2, g: float = 0.75, w: bool = true]" : "") + "(" + parameters + ") -> " +
+           (outputs == 2 ? "(" + results + ")" : results) + clauses() + " {\n" + body + "}\n";
   }
 
  private:
   std::string type_parameter() const {
     if (main_ == kAnyFloat) return "<F: float>";
     return main_ == kAnyInteger ? "<I: integer>" : "";
+  }
+
+  /// What stands behind the results.
+  std::string clauses() {
+    static constexpr const char* kWith[] = {" with order = strict", " with order = strict", " with order = any",
+                                            " with math = fast", " with order = strict with math = fast"};
+    std::string text;
+    if (random_.one_in(8)) text += " where " + random_.pick(dims_) + " < 100, " + random_.pick(dims_) + " >= 0";
+    return random_.one_in(7) ? text + random_.pick(kWith) : text;
+  }
+
+  /// Whether the main type is known only from a call.
+  bool is_open() const { return main_ == kAnyFloat || main_ == kAnyInteger; }
+
+  /// A table of constants, which is read like any tensor.
+  void constant() {
+    const std::string dtype = is_open() ? "f32" : main_;
+    std::string row;
+    for (int k = 0; k < 3; ++k) row += (k == 0 ? "[" : ", ") + std::to_string(random_.between(0, 9));
+    before_ += "const c: " + dtype + "[2, 3] = [" + row + "], " + row + "]]\n";
+    arrays_.push_back({"c", dtype, {"2", "3"}});
+  }
+
+  void scalar_function() {
+    has_function_ = true;
+    const std::string dtype = is_open() ? "T" : main_;
+    const std::string class_of = main_ == kAnyFloat ? "float" : "integer";
+    before_ += "fn mixed" + (is_open() ? "<T: " + class_of + ">" : std::string()) + "(x: " + dtype + ", y: " + dtype +
+               ") -> " + dtype + " = if x < y then x * y + x else y - x\n";
   }
 
   /// Puts a definition or an import in front of the op, once.
@@ -182,10 +213,19 @@ class Generator {
     scope_ = variables;
     declarations += (declarations.empty() ? "" : ", ") + name + ": " + dtype;
     if (!variables.empty()) declarations += "[" + joined(extents_of(variables)) + "]";
+    const std::string value = expression(dtype, 4);
+    // Later statements may read it.
+    arrays_.push_back({name, dtype, extents_of(variables)});
     std::vector<std::string> names;
     for (const Variable& variable : variables) names.push_back(variable.name);
     const std::string left = names.empty() ? name : name + "[" + joined(names) + "]";
-    return "  " + left + " = " + expression(dtype, 4) + "\n";
+    return "  " + left + " = " + value + "\n";
+  }
+
+  static std::string repeated(const std::string& text, std::size_t count) {
+    std::string out;
+    for (std::size_t k = 0; k < count; ++k) out += text;
+    return out;
   }
 
   /// A local that moves whole tensors.
@@ -193,7 +233,8 @@ class Generator {
     const Array source = random_.pick(arrays_);
     Array made{name, source.dtype, source.dims};
     std::string text;
-    switch (random_.between(0, 4)) {
+    const std::string rest = repeated(", :", source.dims.size() - 1);
+    switch (random_.between(0, 7)) {
       case 0: {
         std::string product;
         for (const std::string& dim : source.dims) product += (product.empty() ? "(" : " * (") + dim + ")";
@@ -209,18 +250,28 @@ class Generator {
         made.dims[0] = "2 * (" + made.dims[0] + ")";
         text = "concat([" + source.name + ", " + source.name + "], 0)";
         break;
-      case 3: {
+      case 3:
         made.dims[0] = "(" + made.dims[0] + " + 1) // 2";
-        text = source.name + "[::2";
-        for (std::size_t axis = 1; axis < source.dims.size(); ++axis) text += ", :";
-        text += "]";
+        text = source.name + "[::2" + rest + "]";
         break;
-      }
+      case 4:
+        made.dims[0] = "max(" + made.dims[0] + " - 1, 0)";
+        text = source.name + "[min(1, " + source.dims[0] + "):" + rest + "]";
+        break;
+      case 5:
+        if (source.dims.size() > 1) {
+          std::rotate(made.dims.begin(), made.dims.begin() + 1, made.dims.end());
+          text = "transpose(" + source.name + ", [" + (source.dims.size() == 2 ? "1, 0" : "1, 2, 0") + "])";
+          break;
+        }
+        [[fallthrough]];
+      case 6:
+        text = source.dtype == "bool" ? "!" + source.name : source.name + " * 2 + " + source.name;
+        break;
       default:
         made.dims[0] = made.dims[0] + " + 3";
-        text = "pad(" + source.name + ", [[1, 2]";
-        for (std::size_t axis = 1; axis < source.dims.size(); ++axis) text += ", [0, 0]";
-        text += "], " + literal(source.dtype) + ")";
+        text = "pad(" + source.name + ", [[1, 2]" + repeated(", [0, 0]", source.dims.size() - 1) + "], " +
+               literal(source.dtype) + ")";
         break;
     }
     arrays_.push_back(made);
@@ -251,9 +302,9 @@ class Generator {
   // ---- Expressions ----
 
   std::string literal(const std::string& dtype) {
-    static constexpr const char* kFloats[] = {"0", "1", "0.5", "2", "3.25", "-1", "-0.0"};
-    static constexpr const char* kInts[] = {"0", "1", "2", "3", "7"};
-    if (dtype == "bool") return random_.one_in(2) ? "true" : "false";
+    static constexpr const char* kFloats[] = {"0", "1", "0.5", "2", "3.25", "-1", "-0.0", "1e-5", "inf", "nan"};
+    static constexpr const char* kInts[] = {"0", "1", "2", "3", "7", "0x1F", "1_0"};
+    if (dtype == "bool") return has_attributes_ && random_.one_in(5) ? "w" : random_.one_in(2) ? "true" : "false";
     if (is_float(dtype) && has_attributes_ && random_.one_in(5)) return "g";
     return is_float(dtype) ? random_.pick(kFloats) : random_.pick(kInts);
   }
@@ -298,6 +349,10 @@ class Generator {
   std::string function(const std::string& dtype, int depth) {
     const std::string x = expression(dtype, depth - 1);
     if (dtype == "bool") return "(!" + x + ")";
+    if (has_function_ && dtype == main_ && random_.one_in(4)) return "mixed(" + x + ", " + leaf(dtype) + ")";
+    if (random_.one_in(10)) return "pow(" + x + ", " + std::to_string(random_.between(0, 5)) + ")";
+    if (random_.one_in(10) && !may_be_unsigned(dtype)) return "(-" + x + ")";
+    if (random_.one_in(10)) return "min(highest(" + dtype + "), " + x + ")";
     if (random_.one_in(4)) return "select(" + condition(depth - 1) + ", " + x + ", " + leaf(dtype) + ")";
     if (random_.one_in(8)) return "clamp(" + x + ", " + leaf(dtype) + ", " + leaf(dtype) + ")";
     if (random_.one_in(3)) {
@@ -333,6 +388,7 @@ class Generator {
   }
 
   std::string read(const Array& array) {
+    if (array.dims.empty()) return array.name;
     std::vector<std::string> subscripts;
     bool is_safe = true;
     // Whether its elements lie inside is known when the op runs.
@@ -363,7 +419,7 @@ class Generator {
   /// A subscript made of elements: near zero, far off, or held inside; empty when nothing has elements that fit.
   std::string data_subscript() {
     for (const Array& array : arrays_) {
-      if (array.dtype == "bool" || is_float(array.dtype)) continue;
+      if (array.dtype == "bool" || is_float(array.dtype) || array.dims.empty()) continue;
       std::string element = array.name;
       for (std::size_t axis = 0; axis < array.dims.size(); ++axis) {
         std::string fitting;
@@ -387,6 +443,9 @@ class Generator {
     }
     return "";
   }
+
+  /// An element of any integer type as a number of the kind that dimensions are.
+  static std::string element_as_index(const std::string& element) { return "i64(" + element + ")"; }
 
   std::string any_subscript(const std::string& dim) {
     const std::string offset = std::to_string(random_.between(0, 4));
@@ -415,14 +474,21 @@ class Generator {
     if (reductions_ >= 3) return leaf(dtype);
     static constexpr const char* kNumbers[] = {"sum", "sum", "sum", "max", "min", "prod"};
     const std::string name = "r" + std::to_string(reductions_++);
-    const std::string range = scope_.empty() || !random_.one_in(5) ? extent() : dependent_range();
+    const std::string range = scope_.empty() || !random_.one_in(4) ? extent() : dependent_range();
     const std::vector<Variable> outside = scope_;
     scope_.push_back({name, range});
+    // A second variable of the same reduction.
+    std::string second;
+    if (dtype != "bool" && reductions_ < 3 && random_.one_in(4)) {
+      second = "r" + std::to_string(reductions_++);
+      scope_.push_back({second, extent()});
+    }
+    const std::string list = name + ": " + range + (second.empty() ? "" : ", " + second + ": " + scope_.back().extent);
     std::string kind, body;
     if (dtype == "bool") {
       kind = random_.one_in(2) ? "any" : "all";
       body = "(" + name + " % 3 != 1 && " + expression("bool", depth - 2) + ")";
-    } else if (dtype == "i64" && random_.one_in(3)) {
+    } else if (dtype == "i64" && second.empty() && random_.one_in(3)) {
       // An empty argmax is an entry error: a range of one at least.
       kind = random_.one_in(2) ? "argmax" : "argmin";
       scope_.back().extent = "3";
@@ -432,15 +498,23 @@ class Generator {
     } else {
       kind = random_.pick(kNumbers);
       body = using_variable(expression(dtype, depth - 2), name, dtype);
+      if (!second.empty()) body = using_variable(body, second, dtype);
     }
     scope_ = outside;
-    return "(" + kind + "(" + name + ": " + range + ") (" + body + "))";
+    return "(" + kind + "(" + list + ") (" + body + "))";
   }
 
-  /// Up to a variable, from it on, or a window around it.
+  /// Up to a variable, from it on, a window around it or in proportion to it, or what elements say.
   std::string dependent_range() {
-    const std::string name = random_.pick(scope_).name;
-    switch (random_.between(0, 3)) {
+    const Variable& variable = random_.pick(scope_);
+    const std::string& name = variable.name;
+    switch (random_.between(0, 5)) {
+      case 4:
+        return name + " * 5 // 2..((" + name + " + 1) * 5 + 1) // 2";
+      case 5:
+        if (const std::string element = data_subscript(); !element.empty())
+          return "0..min(" + element_as_index(element) + ", 6)";
+        [[fallthrough]];
       case 0:
         return name + ".." + extent();
       case 1:
@@ -460,6 +534,7 @@ class Generator {
   std::string before_;  ///< imports and the ops that are called
   std::string main_, scalar_;
   bool has_attributes_ = false;
+  bool has_function_ = false;  ///< `mixed`
   std::vector<std::string> dims_;
   std::vector<Array> arrays_;
   std::vector<Variable> scope_;

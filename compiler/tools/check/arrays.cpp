@@ -35,6 +35,13 @@ tensor::Array to_array(const Tensor& tensor) {
   return array;
 }
 
+Tensor to_tensor(const tensor::Array& array) {
+  const auto width = static_cast<std::size_t>(byte_size(array.dtype));
+  std::vector<std::byte> bytes(array.bits.size() * width);
+  for (std::size_t k = 0; k < array.bits.size(); ++k) std::memcpy(bytes.data() + k * width, &array.bits[k], width);
+  return Tensor::from_data(bytes.data(), array.extents, array.dtype);
+}
+
 std::optional<std::string> difference(const tensor::Array& found, const tensor::Array& wanted) {
   if (found.dtype != wanted.dtype || found.extents != wanted.extents) {
     return TensorType{found.dtype, found.extents}.to_string() + ", wanted " +

@@ -71,7 +71,33 @@ std::optional<std::vector<TensorType>> types_for(const tensor::Graph& graph, con
   return types;
 }
 
-/// Fills in the tensors' shapes; false when the op does not accept the question.
+/// About how many elements are computed: the points of every value and of its reduction. A range that depends on other
+/// variables counts with its length where they are 0, at least once.
+double work_of(const tensor::Graph& graph, const frontend::SymbolValues& values) {
+  scalar::Environment environment;
+  const std::vector<scalar::Value> symbols = frontend::in_symbol_order(graph, values);
+  environment.symbol = [&](scalar::SymbolId id) { return symbols[static_cast<std::size_t>(id.index)]; };
+  environment.axis = [](scalar::AxisId) { return scalar::Value::i64(0); };
+  environment.read = [&](const scalar::Read& read, std::span<const std::int64_t>) {
+    return scalar::Value(graph.op(read.source).dtype, 0);
+  };
+  const auto extent = [&](const scalar::Expr& expr) {
+    return static_cast<double>(std::max<std::int64_t>(scalar::Evaluator(expr)(environment).as_i64(), 1));
+  };
+  double work = 0;
+  for (const tensor::Op& op : graph.ops) {
+    double points = 1;
+    for (const scalar::Expr& one : op.extents) points *= extent(one);
+    const auto* compute = std::get_if<tensor::Compute>(&op.kind);
+    if (compute != nullptr && compute->reduction) {
+      for (const tensor::Axis& axis : compute->reduction->axes) points *= extent(axis.extent);
+    }
+    work += points;
+  }
+  return work;
+}
+
+/// Fills in the tensors' shapes; false when the op does not accept the question, or it is much work.
 bool settle(Question& question) {
   const std::optional<std::vector<TensorType>> types = types_for(*question.core->graph(), question);
   if (!types) return false;
@@ -80,7 +106,8 @@ bool settle(Question& question) {
     if (!parameter.is_tensor) scalars.emplace_back(question.scalars.at(parameter.name));
   }
   try {
-    question.core->bind(*types, scalars);
+    const frontend::SymbolValues values = question.core->bind(*types, scalars);
+    if (work_of(*question.core->graph(), values) > question.most_work) return false;
   } catch (const InputError&) {
     return false;
   }
@@ -152,10 +179,10 @@ std::string Question::settings() const {
   return text;
 }
 
-std::optional<Question> make_question(const Op& op, Random& random) {
+std::optional<Question> make_question(const Op& op, Random& random, double most_work) {
   const api::OpCore& core = some_instance(*op.core(), random);
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    Question question{&core, {}, {}, {}};
+    Question question{&core, most_work, {}, {}, {}};
     const bool is_small = random.one_in(2);
     for (const ParameterInfo& parameter : core.info().parameters) {
       if (parameter.is_tensor)

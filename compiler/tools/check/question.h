@@ -31,6 +31,7 @@ class Random {
 /// Arguments of an op in the terms of the command line.
 struct Question {
   const api::OpCore* core = nullptr;               ///< the op, or an instance of a generic one
+  double most_work = 0;                            ///< elements to compute, reductions included
   std::map<std::string, std::int64_t> dimensions;  ///< of the op's graph
   std::map<std::string, scalar::Value> scalars;
   std::vector<io::GeneratedValue> tensors;  ///< in the op's order; their shapes follow from the dimensions
@@ -41,8 +42,8 @@ struct Question {
 };
 
 /// A question that the op accepts at entry: extents 0, 1, primes and the edges of tiles, numbers ordinary and extreme.
-/// Nothing when none was found.
-std::optional<Question> make_question(const Op& op, Random& random);
+/// Computes about `most_work` elements at most. Nothing when none was found.
+std::optional<Question> make_question(const Op& op, Random& random, double most_work = 1 << 22);
 
 /// The question with those dimensions; nothing when the op does not accept them.
 std::optional<Question> with_dimensions(Question question, std::map<std::string, std::int64_t> dimensions);

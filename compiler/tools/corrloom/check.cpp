@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "compiler/api/op_core.h"
 #include "compiler/tools/check/judge.h"
+#include "compiler/tools/check/op_laws.h"
 #include "compiler/tools/check/shrink.h"
 #include "compiler/tools/common/output.h"
 #include "compiler/tools/common/settings.h"
@@ -18,14 +20,15 @@ namespace {
 /// Ranges of a generic op are shown for packs of so many dimensions.
 constexpr std::size_t kExampleRank = 2;
 
-/// What an instance stands for, in one line.
-std::string described(const frontend::Instance& instance) {
+/// What the ranges are shown for, in one line: the values of attributes, and the dtypes of an example. Empty: anything.
+std::string described(const api::OpCore& core) {
   std::string text;
-  for (const auto& [name, dtype] : instance.types)
-    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, name_of(dtype));
-  for (const auto& [name, rank] : instance.ranks)
-    text += fmt::format("{}...{} of {} dimensions", text.empty() ? "" : ", ", name, rank);
-  return "  with " + text + ":\n";
+  const auto add = [&](const std::string& name, std::string_view value) {
+    text += (text.empty() ? "" : ", ") + name + " = " + std::string(value);
+  };
+  for (const auto& [name, value] : core.attributes()) add(name, scalar::to_text(value));
+  for (const auto& [name, dtype] : core.signature().instance.types) add(name, name_of(dtype));
+  return text.empty() ? "" : "  with " + text + ":\n";
 }
 
 Op instance_of(const Op& op, const frontend::Instance& instance) {
@@ -52,9 +55,8 @@ std::string report(const Op& op) {
   }
   if (!open.empty()) return text + "  give the values of " + open + " with --set to see ranges\n";
   const frontend::OpSignature& signature = op.core()->signature();
-  if (!signature.is_generic()) return text + describe(*op.core()->graph());
-  const frontend::Instance example = frontend::example_instance(signature, kExampleRank);
-  return text + described(example) + describe(*instance_of(op, example).core()->graph());
+  const Op shown = signature.is_generic() ? instance_of(op, frontend::example_instance(signature, kExampleRank)) : op;
+  return text + described(*shown.core()) + describe(*shown.core()->graph());
 }
 
 /// On a machine without a GPU a simulated one takes its place, where its library is found and CORRLOOM_CUDA says
@@ -80,11 +82,37 @@ std::string attribute_settings(const Options& options) {
   return text;
 }
 
-/// Asks made-up questions; the first that shows a difference is made small and given as a command.
+/// The first law that one of the devices breaks; empty: none. `laws` takes in those that hold.
+std::string broken_law(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices,
+                       std::set<std::string>& laws) {
+  for (const Device device : devices) {
+    const LawReport report = laws_of(op, arguments, device);
+    if (!report.broken.empty()) return "breaks a law on " + device.name() + ": " + report.broken;
+    laws.insert(report.held.begin(), report.held.end());
+  }
+  return "";
+}
+
+/// What is wrong with an op on those arguments; empty: nothing.
+std::string fault_of(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices,
+                     std::set<std::string>& laws) {
+  const Verdict verdict = judge(op, arguments, devices);
+  return verdict.difference.empty() ? broken_law(op, arguments, devices, laws) : "differs " + verdict.difference;
+}
+
+/// Lines for the laws that hold, each of them once.
+std::string law_lines(const std::set<std::string>& laws) {
+  std::string text;
+  for (const std::string& law : laws) text += "  " + law + "\n";
+  return text;
+}
+
+/// Asks made-up questions; the first that shows a fault is made small and given as a command.
 ExitCode check_made_up(const Op& declared, const Options& options) {
   constexpr std::uint64_t kQuestions = 12;
   const std::vector<Device> devices = devices_to_compare(options);
   std::string text = report(declared);
+  std::set<std::string> laws;
   int accepted = 0;
   for (std::uint64_t seed = 0; seed < kQuestions; ++seed) {
     Random random(seed);
@@ -92,13 +120,12 @@ ExitCode check_made_up(const Op& declared, const Options& options) {
     const std::optional<Question> question = make_question(op, random);
     if (!question) break;
     ++accepted;
-    if (judge(op, question->arguments(), devices).difference.empty()) continue;
+    if (fault_of(op, question->arguments(), devices, laws).empty()) continue;
     const Question small = shrink(*question, [&](const Question& candidate) {
-      return !judge(op, candidate.arguments(), devices).difference.empty();
+      return !fault_of(op, candidate.arguments(), devices, laws).empty();
     });
-    write_result(text + "  differs " + judge(op, small.arguments(), devices).difference +
-                 "\n  repeat it with: corrloom check " + options.program + " " + small.settings() +
-                 attribute_settings(options) + "\n");
+    write_result(text + "  " + fault_of(op, small.arguments(), devices, laws) + "\n  repeat it with: corrloom check " +
+                 options.program + " " + small.settings() + attribute_settings(options) + "\n");
     return ExitCode::InternalError;
   }
   std::string names;
@@ -106,7 +133,7 @@ ExitCode check_made_up(const Op& declared, const Options& options) {
   text += accepted == 0
               ? "  no arguments were found that suit; give values to compare with the interpreter\n"
               : fmt::format("  {} made-up calls: the interpreter and {} agree bit for bit\n", accepted, names);
-  write_result(text);
+  write_result(text + law_lines(laws));
   return ExitCode::Done;
 }
 
@@ -130,14 +157,17 @@ ExitCode check_command(const Options& options) {
   const Op op = find_op(options);
   const std::vector<Argument> arguments = make_arguments(op, options, cpu());
   const bool is_generic = op.core()->signature().is_generic();
-  const Verdict verdict =
-      judge(is_generic ? instance_of(op, op.core()->inferred(arguments)) : op, arguments, devices_to_compare(options));
+  const std::vector<Device> devices = devices_to_compare(options);
+  const Op instance = is_generic ? instance_of(op, op.core()->inferred(arguments)) : op;
+  const Verdict verdict = judge(instance, arguments, devices);
   if (!verdict.refusal.empty()) throw InputError(verdict.refusal);
   std::string text = op.name() + "\n";
   for (const std::string& note : verdict.notes) text += "  " + note + "\n";
-  if (!verdict.difference.empty()) text += "  differs " + verdict.difference + "\n";
-  write_result(text);
-  return verdict.difference.empty() ? ExitCode::Done : ExitCode::InternalError;
+  std::set<std::string> laws;
+  const std::string fault =
+      verdict.difference.empty() ? broken_law(instance, arguments, devices, laws) : "differs " + verdict.difference;
+  write_result(text + law_lines(laws) + (fault.empty() ? "" : "  " + fault + "\n"));
+  return fault.empty() ? ExitCode::Done : ExitCode::InternalError;
 }
 
 }  // namespace corrloom::tools

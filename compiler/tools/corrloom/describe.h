@@ -11,9 +11,10 @@ namespace corrloom::tools {
 /// gets long.
 std::string in_source_form(const scalar::Expr& expr, const tensor::Graph& graph);
 
-/// What a graph computes, for a reader: each value with the ranges of its indices, then what must hold at entry.
+/// What a graph computes, for a reader: each value that the op's own text defines, with the ranges of its indices and
+/// its dtype; then what must hold at entry, once each, without what holds for all sizes.
 ///
-///   Y[i: H - P + 1, j: W - Q + 1] over p: P, q: Q
+///   Y[i: H - P + 1, j: W - Q + 1]: f32 over p: P, q: Q
 ///   needs H - P + 1 >= 0
 std::string describe(const tensor::Graph& graph);
 
