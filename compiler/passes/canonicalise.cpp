@@ -42,6 +42,20 @@ void for_each_read(const Op& op, const std::function<void(const Read&)>& visit) 
   });
 }
 
+/// How many dimensions of a read keep their places, because an error may name one of them by its place: up to the last
+/// one that the read may leave.
+std::size_t places_to_keep(const Graph& graph, const Read& read, const affine::Ranges& ranges) {
+  if (read.check != scalar::ReadCheck::Runtime) return 0;
+  std::size_t count = read.index.size();
+  const auto stays_inside = [&](std::size_t k) {
+    const std::optional<std::int64_t> extent = scalar::as_i64(graph.op(read.source).extents[k]);
+    const std::optional<affine::Interval> bounds = affine::interval_of(read.index[k], ranges);
+    return extent && bounds && bounds->low >= 0 && bounds->high < *extent;
+  };
+  while (count > 0 && stays_inside(count - 1)) --count;
+  return count;
+}
+
 // Dimensions and axes of extent 1.
 
 /// For each op the dimensions that stay: a dimension of extent 1 stays where a read may leave it.
@@ -57,6 +71,8 @@ std::vector<std::vector<bool>> kept_dimensions(const Graph& graph) {
     const affine::Ranges ranges = ranges_of(op);
     for_each_read(op, [&](const Read& read) {
       if (!judges_subscripts(read)) return;
+      const std::size_t places = places_to_keep(graph, read, ranges);
+      for (std::size_t k = 0; k < places; ++k) kept[at(read.source)][k] = true;
       for (std::size_t k = 0; k < read.index.size(); ++k) {
         if (affine::interval_of(read.index[k], ranges) != affine::Interval{0, 0}) kept[at(read.source)][k] = true;
       }
@@ -191,6 +207,7 @@ class Joiner {
     const auto* compute = std::get_if<Compute>(&graph_.ops[op].kind);
     if (compute == nullptr) return;
     places_.clear();
+    ranges_ = ranges_of(graph_.ops[op]);
     for (std::size_t k = 0; k < compute->axes.size(); ++k)
       places_[compute->axes[k].id] = {&dimensions_[op], &compute->axes, k};
     for (std::size_t k = 0; k < reduction_rank(op); ++k)
@@ -239,7 +256,9 @@ class Joiner {
 
   void separate_dimensions(const Read& read) {
     Joins& joins = dimensions_[at(read.source)];
+    const std::size_t places = places_to_keep(graph_, read, ranges_);
     for (std::size_t k = 0; k < joins.size(); ++k) {
+      if (k + 1 < places) give_up(joins, k);
       const bool fixed = scalar::as_i64(read.index[k]) && scalar::as_i64(read.index[k + 1]) && !judges_subscripts(read);
       if (joins[k] && !fixed && !walks_rows(read, k)) give_up(joins, k);
     }
@@ -260,6 +279,7 @@ class Joiner {
   std::vector<Joins> dimensions_;
   std::vector<Joins> reduced_;
   std::map<AxisId, Place> places_;
+  affine::Ranges ranges_;  ///< of the axes in scope
   bool changed_ = false;
 };
 

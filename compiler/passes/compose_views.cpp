@@ -104,6 +104,16 @@ Op copy_of(Graph& graph, const Op& op) {
   return copy;
 }
 
+/// True when the view shows its source with every dimension in its place: an error may name one by its place.
+bool keeps_places(const Graph& graph, const Op& op) {
+  if (!permutes_dimensions(graph, op)) return false;
+  const auto& view = std::get<View>(op.kind);
+  for (std::size_t k = 0; k < view.index.size(); ++k) {
+    if (axis_of(view.index[k]) != view.axes[k].id) return false;
+  }
+  return true;
+}
+
 /// The views that need memory, because a read of them is checked at run time against their own extents, or a result is
 /// they or a reshape of them. Reshapes stand for the views that they reshape.
 std::set<TensorId> views_to_copy(const Graph& graph) {
@@ -116,8 +126,9 @@ std::set<TensorId> views_to_copy(const Graph& graph) {
   for (const Op& op : graph.ops) {
     for_each_use(op, [&](TensorId source, const Read* read) {
       if (read == nullptr || read->check != ReadCheck::Runtime || read->pad == PadMode::Value) return;
-      // Through permutations the check can move to the source; behind one there may be another view.
-      while (permutes_dimensions(graph, graph.op(source))) source = std::get<View>(graph.op(source).kind).source;
+      // Through a view that keeps the place of every dimension the check can move to the source; behind one there may
+      // be another view.
+      while (keeps_places(graph, graph.op(source))) source = std::get<View>(graph.op(source).kind).source;
       if (is_virtual(graph, source)) add(source);
     });
   }

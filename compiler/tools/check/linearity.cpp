@@ -192,9 +192,11 @@ class Analysis {
     const Dependence first = of_expr(accumulator.init);
     const std::optional<Dependence> element = added_by(accumulator.step, number);
     if (!element) {
-      // Constant when no step sees the input.
-      accumulators_.assign(accumulators_.size(), {Kind::Constant, kInfinity, 0, kNoGrid, 0});
-      return either_of(first, of_expr(accumulator.step));
+      // No sum is constant when no step sees the input.
+      const Dependence constant{Kind::Constant, kInfinity, 0, kNoGrid, 0};
+      accumulators_.assign(accumulators_.size(), constant);
+      const bool is_constant = first.kind == Kind::Constant && of_expr(accumulator.step).kind == Kind::Constant;
+      return is_constant ? constant : Dependence{Kind::Other};
     }
     Dependence all = sum_of(first, *element);
     all.magnitude = first.magnitude + (count == 0 ? 0 : count * element->magnitude);
@@ -278,7 +280,7 @@ class Analysis {
 
   static Dependence cast(Dependence value, DType from, DType to) {
     if (value.kind == Kind::Constant) return is_float(to) ? value : Dependence{Kind::Constant, value.magnitude, 0, 0};
-    if (!is_float(to) && is_float(from)) return {Kind::Other};
+    if (to == DType::Bool || (!is_float(to) && is_float(from))) return {Kind::Other};
     if (!is_float(from) && from != to) {
       const int bits = 8 * byte_size(from) - (is_unsigned_integer(from) ? 0 : 1);
       const bool narrows = !is_float(to) && byte_size(to) <= byte_size(from);

@@ -151,8 +151,12 @@ TEST(Laws, KnowWhatIsLinearUpToAConstant) {
 
 TEST(Laws, LeaveAloneWhatHasNone) {
   const char* text =
-      "op f(X: f32[N, N]) -> Y: f32[N] {\n  Y[i] = (max(j: 0..i + 1) X[i, j] * f32(N)) + exp(X[i, 0])\n}\n";
-  EXPECT_THAT(laws_of(text, {some({4, 4})}).held, IsEmpty());
+      "op f(X: f32[N, N]) -> (Y: f32[N], Z: f32, B: bool[N]) {\n"
+      "  Y[i] = (max(j: 0..i + 1) X[i, j] * f32(N)) + exp(X[i, 0])\n  Z = prod(i, j) X[i, j]\n"
+      "  B[i] = bool(X[0, i])\n}\n";
+  const LawReport report = laws_of(text, {some({4, 4})});
+  EXPECT_THAT(report.broken, IsEmpty());
+  EXPECT_THAT(report.held, ElementsAre("B moves along dimension 1 when X moves by 1 along 2"));
 }
 
 TEST(Laws, OfStridesAndPadding) {
