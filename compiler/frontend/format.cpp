@@ -1,6 +1,7 @@
 #include "compiler/frontend/format.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "compiler/frontend/layout.h"
@@ -98,7 +99,7 @@ class Formatter {
     while (at < end) {
       std::size_t stop = at + 1;
       while (stop < end && !comment_between(stop)) ++stop;
-      piece(at, stop, at == first ? indent_ : continuation_indent(at));
+      piece(at, stop, first);
       last_end_ = list_.tokens[stop - 1].end;
       at = stop;
       comments_behind(next_token_begin(at), at < end, indent_ + kContinuation);
@@ -111,9 +112,14 @@ class Formatter {
     return list_.tokens[at].begin;
   }
 
-  /// The indent of a line that goes on with token `at`: deeper inside brackets and for the body of a reduction.
-  int continuation_indent(std::size_t at) const {
-    const bool is_inner = roles_[at].depth > 0 || roles_[at - 1].ends_list;
+  /// The indent of a line that goes on with token `at`: deeper inside brackets (but for those that ended their line)
+  /// and for the body of a reduction.
+  int continuation_indent(std::size_t at) {
+    if (kind(at - 1) == Kind::LeftParen || kind(at - 1) == Kind::LeftBracket) {
+      if (roles_[at].depth == 1) hanging_end_ = list_.tokens[at - 1].partner;
+    }
+    const bool hangs = roles_[at].depth == 1 && at < hanging_end_;
+    const bool is_inner = (roles_[at].depth > 0 && !hangs) || roles_[at - 1].ends_list;
     return indent_ + (is_inner ? 2 * kContinuation : kContinuation);
   }
 
@@ -148,11 +154,49 @@ class Formatter {
         std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
   }
 
-  /// Writes tokens without comments between them, on as few lines as the width allows; without the last line's end.
-  void piece(std::size_t first, std::size_t end, int indent) {
-    std::size_t at = first;
+  /// Whether the person who wrote the text ended a line before token `at`. A bracket that closes, a comma and the brace
+  /// of a body go up to what they belong to.
+  bool is_broken_by_hand(std::size_t at) const {
+    if (!has_line_end(list_.tokens[at - 1].end, list_.tokens[at].begin) || roles_[at - 1].is_prefix) return false;
+    switch (kind(at)) {
+      case Kind::RightParen:
+      case Kind::RightBracket:
+      case Kind::Comma:
+      case Kind::LeftBrace:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  /// The column of a token in the text, or nothing behind a tab.
+  std::optional<int> written_column(std::size_t at) const {
+    const std::string_view before = text_.substr(0, list_.tokens[at].begin);
+    const std::size_t line = before.find_last_of("\r\n");
+    const std::string_view columns = line == std::string_view::npos ? before : before.substr(line + 1);
+    if (columns.find('\t') != std::string_view::npos) return std::nullopt;
+    return static_cast<int>(columns.size());
+  }
+
+  /// The indent of token `at`, which begins a line of the unit that begins with `first`: as far from it as it was
+  /// written, where that is deeper.
+  int indent_of_line(std::size_t at, std::size_t first) {
+    const int otherwise = continuation_indent(at);
+    if (!is_broken_by_hand(at)) return otherwise;
+    const std::optional<int> here = written_column(at), begin = written_column(first);
+    constexpr int kFar = kFormatWidth / 2;
+    if (!here || !begin || *here - *begin < kIndent || *here - *begin > kFar) return otherwise;
+    return indent_ + *here - *begin;
+  }
+
+  /// Writes tokens without comments between them, on as few lines as the width and the line ends in the text allow;
+  /// without the last line's end. The unit begins with `first`.
+  void piece(std::size_t at, std::size_t end, std::size_t first) {
+    int indent = at == first ? indent_ : indent_of_line(at, first);
     while (true) {
-      const std::size_t stop = line_end(at, end, indent);
+      std::size_t limit = at + 1;
+      while (limit < end && !is_broken_by_hand(limit)) ++limit;
+      const std::size_t stop = line_end(at, limit, indent);
       out_.append(static_cast<std::size_t>(indent), ' ');
       for (std::size_t k = at; k < stop; ++k) {
         if (k > at && has_space_before(list_, roles_, k)) out_ += ' ';
@@ -161,7 +205,7 @@ class Formatter {
       if (stop == end) return;
       out_ += '\n';
       at = stop;
-      indent = continuation_indent(at);
+      indent = indent_of_line(at, first);
     }
   }
 
@@ -190,6 +234,7 @@ class Formatter {
   int indent_ = 0;
   std::uint32_t last_end_ = 0;
   std::size_t next_comment_ = 0;
+  std::size_t hanging_end_ = 0;  ///< the bracket that closes the last one that ended its line
   bool at_edge_ = true;
 };
 

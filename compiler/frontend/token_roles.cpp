@@ -6,6 +6,7 @@ namespace {
 using Kind = TokenKind;
 
 /// Costs of line ends at one depth of brackets, above those of infix operators (their precedence, 1 to 9).
+constexpr int kBehindComma = 1;
 constexpr int kBehindIndices = 10;
 constexpr int kBehindAssign = 11;
 constexpr int kBeforePad = 12;
@@ -86,11 +87,31 @@ class RoleFinder {
       in_angles_ = false;
     }
     const bool is_infix_here = is_infix(kind(k)) && !role.is_prefix;
-    if (is_infix_here || role.is_pad_word || kind(k) == Kind::If || kind(k) == Kind::Let ||
+    role.is_tight = is_infix_here && may_be_tight(k) && touches(k) && touches(k + 1);
+    if ((is_infix_here && !role.is_tight) || role.is_pad_word || kind(k) == Kind::If || kind(k) == Kind::Let ||
         kind(k) == Kind::ReductionWord) {
       frames_.back().is_compound = true;
     }
   }
+
+  /// Products everywhere, and sums inside of brackets, may be written `2*pad` and `(window-1)`.
+  bool may_be_tight(std::size_t k) const {
+    switch (kind(k)) {
+      case Kind::Star:
+      case Kind::Slash:
+      case Kind::DoubleSlash:
+      case Kind::Percent:
+        return true;
+      case Kind::Plus:
+      case Kind::Minus:
+        return roles_[k].depth > 0;
+      default:
+        return false;
+    }
+  }
+
+  /// Whether nothing stands between a token and the one before it.
+  bool touches(std::size_t k) const { return tokens_[k - 1].end == tokens_[k].begin; }
 
   /// Whether the token before `k` ends an operand.
   bool ends_operand(std::size_t k) const {
@@ -164,6 +185,7 @@ bool has_space_before(const TokenList& list, const std::vector<TokenRole>& roles
   const TokenRole& role = roles[at];
 
   if (is_opening(before) || before == Kind::Ellipsis || role_before.is_prefix) return false;
+  if (role.is_tight || role_before.is_tight) return false;
   if (is_closing(here) || here == Kind::Comma || role.is_angle) return false;
   if (role_before.is_angle) return list.tokens[at - 1].kind == Kind::Greater && !is_opening(here);
   if (here == Kind::Dots || role.is_slice_colon) return before != Kind::Comma ? is_set_off(role, before) : true;
@@ -185,9 +207,10 @@ int break_cost(const TokenList& list, const std::vector<TokenRole>& roles, std::
   const int depth = roles[at].depth * kCostOfDepth;
 
   if (is_opening(before)) return is_closing(here) ? -1 : depth + kBehindBracket;
-  if (before == Kind::Comma) return depth;
-  if (here == Kind::Then || here == Kind::Else || here == Kind::In || here == Kind::Arrow || here == Kind::Where ||
-      here == Kind::With) {
+  if (roles[at].is_tight || roles[at - 1].is_tight) return -1;
+  if (before == Kind::Comma) return depth + kBehindComma;
+  if (before == Kind::In) return depth;
+  if (here == Kind::Then || here == Kind::Else || here == Kind::Arrow || here == Kind::Where || here == Kind::With) {
     return depth;
   }
   if (is_infix(here) && !roles[at].is_prefix && !roles[at].is_angle) return depth + precedence(here);

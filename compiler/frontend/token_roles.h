@@ -15,6 +15,7 @@ struct TokenRole {
   bool ends_list = false;       ///< the `)` behind the indices of a reduction
   bool is_slice_colon = false;  ///< the `:` of a slice, not one between a name and its type or range
   bool is_spaced = false;       ///< a `..` or the `:` of a slice with something longer than one operand beside it
+  bool is_tight = false;        ///< an arithmetic operator that stays without spaces, as it was written
   int depth = 0;                ///< parentheses and square brackets open before the token
 };
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "frontend_testing.h"
 
 namespace corrloom::frontend {
@@ -31,13 +34,13 @@ std::string formatted_value(const std::string& value) {
 }
 
 TEST(Format, SpacesAreCanonical) {
-  EXPECT_EQ(formatted_value("a+b*- c- -d"), "a + b * -c - -d");
+  EXPECT_EQ(formatted_value("a+b *- c- -d"), "a + b * -c - -d");
   EXPECT_EQ(formatted_value("! a&&~b"), "!a && ~b");
   EXPECT_EQ(formatted_value("f ( x ,y , [1,2 ] )"), "f(x, y, [1, 2])");
   EXPECT_EQ(formatted_value("conv[stride=2,pad=-1] (X)"), "conv[stride = 2, pad = -1](X)");
   EXPECT_EQ(formatted_value("sum(i,j :0 .. n,...d)X[ i ]"), "sum(i, j: 0..n, ...d) X[i]");
-  EXPECT_EQ(formatted_value("sum(j: 0..i+1)(X[j])"), "sum(j: 0 .. i + 1) (X[j])");
-  EXPECT_EQ(formatted_value("X[1 : ,: : 2, n-1:m]"), "X[1:, ::2, n - 1 : m]");
+  EXPECT_EQ(formatted_value("sum(j: 0..i +1)(X[j])"), "sum(j: 0 .. i + 1) (X[j])");
+  EXPECT_EQ(formatted_value("X[1 : ,: : 2, n-1:m]"), "X[1:, ::2, n-1:m]");
   EXPECT_EQ(formatted_value("X[i]pad(v)+Z pad -1"), "X[i] pad (v) + Z pad -1");
   EXPECT_EQ(formatted_value("pad(X,[[1,1]],0)+pad"), "pad(X, [[1, 1]], 0) + pad");
   EXPECT_EQ(formatted_value("if a<b then-1 else(2)"), "if a < b then -1 else (2)");
@@ -45,12 +48,24 @@ TEST(Format, SpacesAreCanonical) {
   EXPECT_EQ(formatted_value("-sum(k)(-X[k])"), "-sum(k) (-X[k])");
 }
 
+TEST(Format, KeepsProductsAndInnerSumsTight) {
+  EXPECT_EQ(formatted_value("a+b*c-d //2"), "a + b*c - d // 2");
+  EXPECT_EQ(formatted_value("X[2*i+p-1, i +1]*(n-1)"), "X[2*i+p-1, i + 1]*(n-1)");
+  EXPECT_EQ(formatted_value("X[2*i + p - 1] * a<b"), "X[2*i + p - 1] * a < b");
+  EXPECT_EQ(formatted_value("sum(j: i-1..i+2) X[j]"), "sum(j: i-1..i+2) X[j]");
+}
+
 TEST(Format, Heads) {
   EXPECT_EQ(
       formatted(
-          "op f < T:any > [ n:int=1 ] (param X:T[ n,...D ],s:f32=2)->(Y:T[n]in X,Z:f32)where n>0 with order=any{}"),
-      "op f<T: any>[n: int = 1](param X: T[n, ...D], s: f32 = 2) -> (Y: T[n] in X, Z: f32) where n > 0\n"
+          "op f < T:any > [ n:int=1 ] (param X:T[ n,...D ],s:f32=2)->(Y:T[n]in X,Z:f32)where n>0,n<8 with order=any{}"),
+      "op f<T: any>[n: int = 1](param X: T[n, ...D], s: f32 = 2) -> (Y: T[n] in X, Z: f32) where n > 0, n < 8\n"
       "    with order = any {\n}\n");
+  EXPECT_EQ(formatted("op f(X: f32[a_long_name_of_a_size, another_long_name]) -> Y: f32[a_long_name_of_a_size] where "
+                      "another_long_name > 1, a_long_name_of_a_size < 5 {}"),
+            "op f(X: f32[a_long_name_of_a_size, another_long_name]) -> Y: f32[a_long_name_of_a_size]\n"
+            "    where another_long_name > 1, a_long_name_of_a_size < 5 {\n}\n")
+      << "a clause that does not fit goes down as a whole";
   EXPECT_EQ(formatted("fn f<T:any>(x:T)->T=x<x"), "fn f<T: any>(x: T) -> T = x < x\n");
   EXPECT_EQ(formatted("import   \"a b\"as m\nop d=grad f wrt X,Y"), "import \"a b\" as m\nop d = grad f wrt X, Y\n");
 }
@@ -67,13 +82,28 @@ TEST(Format, KeepsCommentsAndGroups) {
   EXPECT_EQ(formatted(""), "");
 }
 
-TEST(Format, JoinsAndBreaksLines) {
-  EXPECT_EQ(formatted_value("a\n  + b"), "a + b");
+TEST(Format, KeepsLinesEndedByHand) {
+  EXPECT_EQ(formatted_value("a\n  + b"), "a\n      + b");
+  EXPECT_EQ(formatted_value("if a\n then b\n else\n c"), "if a\n      then b\n      else\n      c");
+  EXPECT_EQ(formatted("op f(\nX: f32[N],\nY: f32[N]) -> Z: f32[N] { Z[i] = X[i] }").substr(0, 35),
+            "op f(\n    X: f32[N],\n    Y: f32[N])");
+  EXPECT_EQ(formatted_value("f(a,\nb, c)"), "f(a,\n          b, c)");
+  EXPECT_EQ(formatted("op f(\n  X: f32[N],\n\n  Y: f32[N]\n)\n-> Z: f32[N]\nwhere N > 0\n{ Z[i] = X[i] }"),
+            "op f(\n  X: f32[N],\n  Y: f32[N])\n    -> Z: f32[N]\n    where N > 0 {\n  Z[i] = X[i]\n}\n");
+}
+
+TEST(Format, KeepsIndentsThatAreDeeperThanTheStatement) {
+  EXPECT_EQ(formatted("op f() -> Y: f32 {\n    Y = 1\n      + 2\n        + 3 +\n\t4\n  + 5\n}"),
+            "op f() -> Y: f32 {\n  Y = 1\n    + 2\n      + 3 +\n      4\n      + 5\n}\n");
+  EXPECT_EQ(formatted_value("let a = 1 in\n    let b = 2 in\n    a + b"), "let a = 1 in\n    let b = 2 in\n    a + b");
+}
+
+TEST(Format, BreaksLongLines) {
   const std::string operand = "a_long_name_of_a_tensor[index]";
   EXPECT_EQ(formatted_value(operand + " * " + operand + " + " + operand + " * " + operand + " * 2"),
             operand + " * " + operand + "\n      + " + operand + " * " + operand + " * 2");
   // The operand of a `max` with two indices stays beside its list.
-  const std::string body = std::string(100, 'x');
+  const std::string body = std::string(110, 'x');
   EXPECT_NE(formatted("const a = max(i, j) " + body).find("j) " + body), std::string::npos);
   EXPECT_EQ(formatted_value("sum(i, j) " + body), "sum(i, j)\n          " + body);
 }
@@ -86,6 +116,23 @@ TEST(Format, StaysWithinTheWidth) {
   for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     EXPECT_LE(end - begin, static_cast<std::size_t>(kFormatWidth));
   }
+}
+
+TEST(Format, HoldsItsLawsOnEveryProgramHere) {
+  const std::filesystem::path root = std::filesystem::path(CORRLOOM_TEST_DATA) / "../../..";
+  int programs = 0;
+  for (const char* folder : {"compiler/std", "examples", "tests/e2e", "tests/golden"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() != ".loom") continue;
+      std::ifstream file(entry.path(), std::ios::binary);
+      const std::string text(std::istreambuf_iterator<char>(file), {});
+      if (parse_text(text).diagnostics.has_errors()) continue;
+      SCOPED_TRACE(entry.path());
+      formatted(text);
+      ++programs;
+    }
+  }
+  EXPECT_GT(programs, 100);
 }
 
 TEST(Format, LineEndsBecomeNewlines) {
