@@ -139,6 +139,8 @@ class Laws {
 
   // ---- Linearity ----
 
+  static bool is_bounded(const Dependence& one) { return std::isfinite(one.error) && std::isfinite(one.magnitude); }
+
   /// The elements of every op of the graph.
   Arrays values_of_all(const Arrays& inputs) const {
     tensor::Graph all = graph_;
@@ -155,7 +157,7 @@ class Laws {
     const std::vector<Dependence> outputs = dependences_on(
         graph_, graph_.inputs[input], static_cast<double>(2 * kLargestElement), values_of_all(with(input, zero)));
     const auto is_linear = [](const Dependence& one) {
-      return (one.kind == Dependence::Kind::Linear || one.kind == Dependence::Kind::Affine) && std::isfinite(one.error);
+      return (one.kind == Dependence::Kind::Linear || one.kind == Dependence::Kind::Affine) && is_bounded(one);
     };
     if (std::none_of(outputs.begin(), outputs.end(), is_linear)) return;
     const Arrays of_x = subject_.as_called(with(input, x)), of_y = subject_.as_called(with(input, y));
@@ -185,7 +187,7 @@ class Laws {
     for (std::int64_t at = 0; at < x.count(); ++at)
       responses.push_back(subject_.as_called(with(input, filled(x, [&](std::int64_t k) { return k == at ? 1 : 0; }))));
     for (std::size_t k = 0; k < outputs.size() && is_intact(); ++k) {
-      if (outputs[k].kind != Dependence::Kind::Linear || !std::isfinite(outputs[k].error)) continue;
+      if (outputs[k].kind != Dependence::Kind::Linear || !is_bounded(outputs[k])) continue;
       std::vector<const Array*> terms;
       std::vector<std::int64_t> factors;
       for (std::int64_t at = 0; at < x.count(); ++at) {
