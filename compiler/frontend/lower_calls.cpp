@@ -247,7 +247,9 @@ Expr ExprLowering::lower_fn(const ast::Call& call, const Module& module, const a
     if (types) scope.bind(parameter.name.text, {TypeName{types->at(parameter.name.text)}, "the type", parameter.span});
   }
   bool failed = !types;
+  const bool is_shared = may_reduce(module, *fn.body);
   for (std::size_t k = 0; k < fn.parameters.size(); ++k) {
+    const SharedValue shared(site_, is_shared);
     const ast::Expr* written = argument(call, k);
     const std::optional<DType> dtype = body.dtype_named(fn.parameters[k].type.text);
     Expr value;

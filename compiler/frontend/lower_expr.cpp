@@ -221,16 +221,22 @@ Expr ExprLowering::lower_under(const Expr& condition, bool holds, const ast::Exp
   return value;
 }
 
+Expr ExprLowering::lower_condition(const ast::Expr& expr, bool is_shared) {
+  const SharedValue shared(site_, is_shared);
+  return lower_as(expr, DType::Bool);
+}
+
 Expr ExprLowering::lower_lazy(const ast::Binary& binary) {
   const bool is_and = binary.op == ast::BinaryOp::And;
-  const Expr left = lower_as(*binary.left, DType::Bool);
+  const Expr left = lower_condition(*binary.left, may_reduce(module_, *binary.right));
   const Expr right = expect(*binary.right, lower_under(left, is_and, *binary.right, DType::Bool), DType::Bool);
   if (!left || !right) return nullptr;
   return scalar::apply(opcode_of(binary.op), {left, right});
 }
 
 Expr ExprLowering::lower_if(const ast::If& choice, const ast::Expr& expr, std::optional<DType> wanted) {
-  const Expr condition = lower_as(*choice.condition, DType::Bool);
+  const Expr condition = lower_condition(
+      *choice.condition, may_reduce(module_, *choice.then_value) || may_reduce(module_, *choice.else_value));
   const Typing branches = typing(expr);
   const std::optional<DType> context =
       branches.kind == Typing::Kind::Unknown ? wanted : std::optional(operand_dtype(branches, wanted));
@@ -239,9 +245,14 @@ Expr ExprLowering::lower_if(const ast::If& choice, const ast::Expr& expr, std::o
   return apply_checked(Opcode::If, {condition, std::move(then_value), std::move(else_value)}, expr.span, "if");
 }
 
+Expr ExprLowering::lower_shared(const ast::Expr& expr, bool is_shared) {
+  const SharedValue shared(site_, is_shared);
+  return lower(expr, std::nullopt);
+}
+
 Expr ExprLowering::lower_let(const ast::LetIn& let, std::optional<DType> wanted) {
   const bool is_free = may_declare(let.name);
-  Expr value = lower(*let.value, std::nullopt);
+  Expr value = lower_shared(*let.value, may_reduce(module_, *let.body));
   if (!is_free) return nullptr;
   Binding binding{PoisonedName{}, "the name", let.name.span};
   if (value) binding.kind = ScalarName{fenced(value)};

@@ -17,9 +17,30 @@ struct Site {
   tensor::Numerics numerics = {};
   /// The reduction that becomes the compute's own: the first that uses all axes. The others become computes.
   std::optional<tensor::Reduction> attached = {};
-  std::vector<Expr> conditions = {};  ///< what holds where the lowering stands: of `if`, `&&`, `||` around it
+  std::vector<Expr> conditions = {};   ///< what holds where the lowering stands: of `if`, `&&`, `||` around it
+  std::vector<TensorId> guarded = {};  ///< reductions that have values only where such conditions hold
   int reduction_depth = 0;
+  int shared_depth = 0;  ///< values around the place that other reductions may use
 };
+
+/// While it lives, reductions become tensors of their own: other reductions may use their values, and those cannot see
+/// the reduction of the compute itself.
+class SharedValue {
+ public:
+  SharedValue(Site* site, bool is_shared) : site_(is_shared ? site : nullptr) {
+    if (site_ != nullptr) ++site_->shared_depth;
+  }
+  ~SharedValue() {
+    if (site_ != nullptr) --site_->shared_depth;
+  }
+  SharedValue(const SharedValue&) = delete;
+  SharedValue& operator=(const SharedValue&) = delete;
+
+ private:
+  Site* site_;
+};
+/// True when lowering the expression may make reductions: its own, or those of functions of `module` that it calls.
+bool may_reduce(const Module& module, const ast::Expr& expr);
 
 /// A read whose dimension gives an index variable its range; or the first of so many that a pack stands for.
 struct RangeSource {
@@ -98,6 +119,8 @@ class ExprLowering {
   Expr lower_literal(const ast::Literal& literal, bool negative, std::optional<DType> wanted, const Span& span);
   Expr lower_unary(const ast::Unary& unary, const ast::Expr& expr, std::optional<DType> wanted);
   Expr lower_binary(const ast::Binary& binary, const ast::Expr& expr, std::optional<DType> wanted);
+  Expr lower_condition(const ast::Expr& expr, bool is_shared);
+  Expr lower_shared(const ast::Expr& expr, bool is_shared);
   Expr lower_lazy(const ast::Binary& binary);
   Expr lower_if(const ast::If& choice, const ast::Expr& expr, std::optional<DType> wanted);
   Expr lower_let(const ast::LetIn& let, std::optional<DType> wanted);
@@ -160,7 +183,7 @@ class ExprLowering {
   Expr only_if_not_empty(Expr extent, const std::vector<AxisId>& axes);
   Expr lower_range_end(const ast::Expr& expr);
   void guard(tensor::Reduction& reduction, const Expr& condition);
-  bool reads_stay_inside(const tensor::Reduction& reduction) const;
+  bool has_values_everywhere(const tensor::Reduction& reduction) const;
   void require_not_empty(const tensor::Axis& axis, const ast::Reduction& reduction);
 
   Context& context_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "compiler/frontend/extremes.h"
 #include "compiler/frontend/lower_expr.h"
@@ -104,7 +105,23 @@ Expr distance(const Expr& begin, const Expr& end) {
   return scalar::apply(Opcode::Select, {scalar::apply(Opcode::Lt, {begin, end}), above, zero});
 }
 
+/// `seen` are the functions that were looked into.
+bool may_reduce(const Module& module, const ast::Expr& expr, std::unordered_set<const ast::Fn*>& seen) {
+  if (std::holds_alternative<ast::Reduction>(expr.kind)) return true;
+  const auto* call = std::get_if<ast::Call>(&expr.kind);
+  const Global global = call == nullptr ? Global{} : find_global(module, call->callee.text);
+  const ast::Fn* fn = global.fn();
+  bool found = fn != nullptr && seen.insert(fn).second && may_reduce(*global.module, *fn->body, seen);
+  for_each_child(expr, [&](const ast::Expr& child) { found = found || may_reduce(module, child, seen); });
+  return found;
+}
+
 }  // namespace
+
+bool may_reduce(const Module& module, const ast::Expr& expr) {
+  std::unordered_set<const ast::Fn*> seen;
+  return may_reduce(module, expr, seen);
+}
 
 bool ExprLowering::may_declare(const ast::Name& name) {
   Span other;
@@ -304,7 +321,7 @@ void ExprLowering::require_not_empty(const tensor::Axis& axis, const ast::Reduct
 
 /// Makes the reduction the compute's own where that repeats no work, and a compute of its own elsewhere.
 Expr ExprLowering::place_reduction(tensor::Reduction reduction, Expr result, const ast::Expr& expr) {
-  const bool is_outermost = site_->reduction_depth == 0 && site_->conditions.empty();
+  const bool is_outermost = site_->reduction_depth == 0 && site_->shared_depth == 0 && site_->conditions.empty();
   std::vector<AxisId> outer = outer_axes(reduction);
   const auto is_used_or_one = [&](AxisId axis) {
     return std::find(outer.begin(), outer.end(), axis) != outer.end() ||
@@ -314,20 +331,27 @@ Expr ExprLowering::place_reduction(tensor::Reduction reduction, Expr result, con
     site_->attached = std::move(reduction);
     return result;
   }
-  if (!site_->conditions.empty() && !reads_stay_inside(reduction)) {
+  const bool is_guarded = !site_->conditions.empty() && !has_values_everywhere(reduction);
+  if (is_guarded) {
     guard(reduction, conjunction(site_->conditions));
     outer = outer_axes(reduction);
   }
-  return hoist(std::move(reduction), std::move(result), std::move(outer), expr);
+  const Expr hoisted = hoist(std::move(reduction), std::move(result), std::move(outer), expr);
+  if (hoisted && is_guarded)
+    site_->guarded.push_back(TensorId{static_cast<std::int32_t>(context_.graph.ops.size()) - 1});
+  return hoisted;
 }
 
-/// True when every read has plain axes of just its extents as subscripts.
-bool ExprLowering::reads_stay_inside(const tensor::Reduction& reduction) const {
+/// True when every read stays inside for sure, with plain axes of just its extents as subscripts, and of values that
+/// are there: infinities where a reduction is guarded have no influence, but must not be computed with.
+bool ExprLowering::has_values_everywhere(const tensor::Reduction& reduction) const {
   bool inside = true;
   for_each_expr(reduction, [&](const Expr& expr) {
     scalar::for_each_node(expr, [&](const Expr& node) {
       const scalar::Read* read = scalar::as_read(node);
-      if (read == nullptr || read->pad != scalar::PadMode::None) return;
+      if (read == nullptr) return;
+      inside = inside && std::count(site_->guarded.begin(), site_->guarded.end(), read->source) == 0;
+      if (read->pad != scalar::PadMode::None) return;
       const std::vector<Expr>& extents = context_.extents(read->source);
       for (std::size_t k = 0; k < read->index.size(); ++k) {
         const auto* axis = std::get_if<scalar::AxisRef>(&read->index[k]->kind);

@@ -42,7 +42,12 @@ class Work {
     }
     drop_unused();
     drop_copies();
-    for (std::size_t k = derivative_.forward; k < statements().size(); ++k) tidy(statements()[k]);
+    for (std::size_t k = derivative_.forward; k < statements().size(); ++k) {
+      tidy(statements()[k]);
+      const Statement statement = statements()[k];
+      if (is_zero(statement) && !uses_of(statement.target).is_padded_with_value) put_in_place(statement);
+    }
+    drop_unused();
     return std::move(choices_);
   }
 
@@ -187,20 +192,47 @@ class Work {
     }
   }
 
-  /// What was put in place may leave `a * -b` or two equal terms behind.
+  /// A local tensor of which nothing is left.
+  bool is_zero(const Statement& statement) const {
+    return statement.body && tensor(statement.target).kind == Tensor::Kind::Local && statement.reductions.empty() &&
+           is_number(statement.body, 0);
+  }
+
+  /// What was put in place may leave `a * -b`, two equal terms or a sum of zeros behind.
   void tidy(Statement& statement) {
     if (!is_float(tensor(statement.target).dtype)) return;
-    for (std::size_t k = 0; k < statement.reductions.size(); ++k) {
-      Reduce& reduce = statement.reductions[k];
-      reduce.body = tidied(reduce.body);
-      if (!has_sum_of_negated(reduce)) continue;
-      reduce.body = negate(reduce.body);
-      statement.body = scalar::rewrite(statement.body, [&](const Expr& node) -> Expr {
-        const auto* one = std::get_if<scalar::AccRef>(&node->kind);
-        return one != nullptr && one->index == static_cast<int>(k) ? scalar::apply(Opcode::Neg, {node}) : nullptr;
-      });
+    std::vector<Reduce> left;
+    std::vector<Expr> values;  ///< by reduction: what stands for it now
+    for (Reduce& reduce : statement.reductions) {
+      Expr value = scalar::accumulator(static_cast<int>(left.size()), reduce.dtype);
+      const Expr body = tidied(reduce.body);
+      if (reduce.kind == ReduceKind::Sum && is_number(body, 0)) {
+        values.push_back(body);
+        continue;
+      }
+      // The language wants every variable used.
+      if (uses_all(body, reduce.loops)) reduce.body = body;
+      if (has_sum_of_negated(reduce)) {
+        reduce.body = negate(reduce.body);
+        value = scalar::apply(Opcode::Neg, {value});
+      }
+      left.push_back(std::move(reduce));
+      values.push_back(value);
     }
-    if (statement.body) statement.body = tidied(statement.body);
+    statement.reductions = std::move(left);
+    if (!statement.body) return;
+    statement.body = tidied(scalar::rewrite(statement.body, [&](const Expr& node) -> Expr {
+      const auto* one = std::get_if<scalar::AccRef>(&node->kind);
+      return one == nullptr ? nullptr : values[static_cast<std::size_t>(one->index)];
+    }));
+  }
+
+  static bool uses_all(const Expr& body, const std::vector<Loop>& loops) {
+    return std::all_of(loops.begin(), loops.end(), [&](const Loop& one) {
+      return mentions(body, one.axis) || std::any_of(loops.begin(), loops.end(), [&](const Loop& other) {
+               return (other.begin && mentions(other.begin, one.axis)) || mentions(other.end, one.axis);
+             });
+    });
   }
 
   /// Conditions stay as they are: they must choose as the op itself did.

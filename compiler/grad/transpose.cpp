@@ -198,8 +198,16 @@ class Solver {
       if (one.begin) bounds_.push_back({variable, Opcode::Ge, one.begin});
       bounds_.push_back({variable, Opcode::Lt, one.end});
       one = wider;
+      note_range(one);
     }
     return true;
+  }
+
+  /// What is known of a variable follows from the range that it has now.
+  void note_range(const Loop& range) {
+    for (Loop& known : facts_.ranges) {
+      if (known.axis == range.axis) known = range;
+    }
   }
 
   /// The greatest or least value where `axis` is in its range, when the value is linear in it.
@@ -508,9 +516,7 @@ class Solver {
     }
     range.begin = scalar::is_constant_i64(lower, 0) ? nullptr : lower;
     range.end = upper;
-    for (Loop& known : facts_.ranges) {
-      if (known.axis == axis) known = range;
-    }
+    note_range(range);
   }
 
   /// No solution is known: every value of the variables is tried.
@@ -558,9 +564,7 @@ class Solver {
         const Polynomial end = linear->rest + 1, old = Polynomial::of(one.end);
         one.end = facts_.is_nonnegative(old - end) ? end.expr() : scalar::apply(Opcode::Min, {old.expr(), end.expr()});
       }
-      for (Loop& known : facts_.ranges) {
-        if (known.axis == one.axis) known = one;
-      }
+      note_range(one);
       return true;
     }
     return false;

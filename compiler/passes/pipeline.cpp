@@ -7,6 +7,7 @@
 #include "compiler/passes/check_bounds.h"
 #include "compiler/passes/compose_views.h"
 #include "compiler/passes/contract_fma.h"
+#include "compiler/passes/delay_overwrites.h"
 #include "compiler/passes/expand_functions.h"
 #include "compiler/passes/flatten_indices.h"
 #include "compiler/passes/fuse_epilogue.h"
@@ -40,6 +41,7 @@ constexpr TensorPass kTensorPasses[] = {
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"canonicalise", canonicalise, "drops unit axes and merges axes that are contiguous in every access"},
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
+    {"delay_overwrites", delay_overwrites, "moves results in the storage of an input behind what reads the input"},
     {"expand_functions", expand_functions, "writes functions in terms of primitives"},
     {"name_uniquely", name_uniquely, "gives ops and axes names of their own"},
 };
@@ -68,6 +70,9 @@ constexpr Order kOrder[] = {
     {"inline_elementwise", "fuse_epilogue", "a reduction that is read once is seen when other readers are folded"},
     {"remove_dead_ops", "canonicalise", "a dead reader must not keep axes apart"},
     {"set_orders", "canonicalise", "orders must not depend on extents, and unit axes are dropped there"},
+    {"inline_elementwise", "delay_overwrites", "what is folded moves its reads to its reader"},
+    {"fuse_epilogue", "delay_overwrites", "what is folded moves its reads to its reader"},
+    {"canonicalise", "delay_overwrites", "a copy that it makes must not be folded away"},
     {"contract_fma", "expand_functions", "expansions are not contracted"},
     {"fuse_epilogue", "expand_functions", "functions in bodies are counted as one operation"},
 };

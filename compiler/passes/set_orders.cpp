@@ -68,8 +68,9 @@ bool runs_along_memory(const Read& read, AxisId axis) {
 
 /// True when the range of some axis depends on another axis of the reduction: then elements have no number by division.
 bool ranges_depend(const Reduction& reduction) {
+  const auto is_reduced = [&](AxisId used) { return holds(reduction.axes, used); };
   return std::any_of(reduction.axes.begin(), reduction.axes.end(), [&](const Axis& axis) {
-    return uses_axis(axis.extent, [&](AxisId used) { return holds(reduction.axes, used); });
+    return uses_axis(axis.extent, is_reduced) || (axis.origin && uses_axis(axis.origin, is_reduced));
   });
 }
 

@@ -103,6 +103,10 @@ const Case kCases[] = {
      "op f(X: f64[N]) -> Y: f64[3] { Y[i] = max(k: i*N // 3 .. ((i+1)*N + 2) // 3) X[k] }",
      {{"X", {8}}},
      {"X"}},
+    {"ClampedInsideATriangle",
+     "op f(X: f64[N]) -> Y: f64[N] { Y[i] = sum(p: 0..i + 1) (X[(p + 1) // 2 + i] pad edge) * (X[p] pad edge) }",
+     {{"X", {4}}},
+     {"X"}},
     {"Unused", "op f(X: f64[N], Z: f64[N]) -> Y: f64[N] { Y[i] = X[i] }", {{"X", {3}}, {"Z", {3}}}, {"X", "Z"}},
     {"Repeats",
      "op f(X: f64[N], Z: f64[M]) -> Y: f64[N, M] { Y[i, j] = X[i] * Z[j] + X[0] }",
@@ -161,6 +165,22 @@ const Case kCases[] = {
      "op f(X: f64[N]) -> (Y: f64[1], At: i64[1]) {\n"
      "  let s = max(i) X[i]\n  Y[o] = s * s\n  At[o] = argmax(i) X[i]\n}",
      {{"X", {5}}},
+     {"X"}},
+    {"Cancelled",
+     "op f(X: f64[N], Z: f64[N]) -> Y: f64 {\n"
+     "  let t[i] = X[i] * 0\n  let u[i] = t[i] * Z[i]\n  Y = sum(i, j: 0..i + 1) u[j] * X[i]\n}",
+     {{"X", {4}}, {"Z", {4}}},
+     {"X", "Z"}},
+    {"GuardedNested",
+     "op f(X: f64[N, M]) -> Y: f64[N, M] {\n"
+     "  Y[i, j] = if j > 0 then X[i, j] else max(p: M) ((min(q: M) X[i, max(j - 1, 0)] * X[q, 0] pad edge) * X[i, "
+     "p])\n}",
+     {{"X", {3, 2}}},
+     {"X"}},
+    {"SharedSum",
+     "op f(X: f64[N, M]) -> Y: f64[N] {\n"
+     "  Y[i] = let s = sum(p) X[i, p] in s + (if s > 0.1 then sum(q: 0..i + 1) X[q, 0] * s else max(q) X[i, q] * s)\n}",
+     {{"X", {4, 3}}},
      {"X"}},
     {"GuardedSum",
      "op f(X: f64[N, K]) -> Y: f64[N] { Y[n] = if n > 0 then sum(k) X[n, k] * X[n - 1, k] else X[n, 0] }",
