@@ -311,7 +311,8 @@ using ImportReader = std::function<std::optional<std::string>(const std::string&
 /// moving them, or as asked for.
 enum class Intermediates : std::uint8_t { ByCost, KeepAll, RecomputeAll };
 struct GradOptions {
-  std::string name = {};  ///< of the derivative; empty: `d_` and the op's name
+  std::string name = {};     ///< of the derivative; empty: `d_OP`, or `OP_and_grad` with values
+  bool with_values = false;  ///< as `Library::value_and_grad` asks for
   Intermediates intermediates = Intermediates::ByCost;
   std::vector<std::string> keep = {}, recompute = {};  ///< by name, whatever `intermediates` says
 };
@@ -340,6 +341,11 @@ class CORRLOOM_API Library {
   /// result (`dY` for `Y`), and a result for each of `wrt` (`dX` for `X`). Throws CompileError, with every diagnostic,
   /// when there is none.
   Op grad(const std::string& op, const std::vector<std::string>& wrt, const GradOptions& options = {}) const;
+  /// The value and the gradients of a loss in one op: its arguments are the loss's, its results those of the loss, of
+  /// which the first is a float of rank 0, and then the derivatives of that number by each of `wrt`. What both need is
+  /// computed once. Throws CompileError, with every diagnostic, when there is none.
+  Op value_and_grad(const std::string& loss, const std::vector<std::string>& wrt,
+                    const GradOptions& options = {}) const;
   /// What each `op d = grad ...` of the file itself stands for, in its order.
   std::vector<Derivative> declared_derivatives() const;
   /// The derivative of an op as text, to be read, edited and loaded.

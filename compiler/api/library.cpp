@@ -137,6 +137,7 @@ Derivative Library::derivative(const std::string& op, const std::vector<std::str
   wishes.intermediates = options.intermediates == Intermediates::KeepAll        ? Mode::KeepAll
                          : options.intermediates == Intermediates::RecomputeAll ? Mode::RecomputeAll
                                                                                 : Mode::ByCost;
+  wishes.with_values = options.with_values;
   wishes.keep = options.keep;
   wishes.recompute = options.recompute;
   Diagnostics diagnostics;
@@ -155,6 +156,13 @@ std::vector<Derivative> Library::declared_derivatives() const {
 Op Library::grad(const std::string& op, const std::vector<std::string>& wrt, const GradOptions& options) const {
   const Derivative derived = derivative(op, wrt, options);
   return parse(derived.text, "derivative of " + op)[derived.name];
+}
+
+Op Library::value_and_grad(const std::string& loss, const std::vector<std::string>& wrt,
+                           const GradOptions& options) const {
+  GradOptions wishes = options;
+  wishes.with_values = true;
+  return grad(loss, wrt, wishes);
 }
 
 Op Op::with(const Attributes& attributes) const {

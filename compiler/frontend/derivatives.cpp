@@ -47,7 +47,7 @@ class Deriver {
       return {};
     }
     if (!find_variables() || !read_signature()) return {};
-    auto derived = grad::differentiate(context_.graph, variables_);
+    auto derived = grad::differentiate(context_.graph, variables_, request_.with_values);
     if (const auto* refusal = std::get_if<grad::Refusal>(&derived)) {
       refuse(refusal->title, refusal->span);
       return {};
@@ -189,10 +189,17 @@ class Deriver {
     }
     for (const ast::Result& result : op_.results) {
       define_names(result.type);
-      if (is_float(dtype_of(result.type)))
+      if (request_.with_values)
+        signature_.values.push_back({result.name.text, "", one_line(result.type.span)});
+      else if (is_float(dtype_of(result.type)))
         signature_.cotangents.push_back({result.name.text, "", one_line(result.type.span)});
     }
-    if (signature_.cotangents.empty()) {
+    const ast::Type& first = op_.results.front().type;
+    if (request_.with_values && !(first.dims.empty() && is_float(dtype_of(first)))) {
+      refuse("its first result is not the one number that it would be derived from, a float of rank 0", first.span);
+      return false;
+    }
+    if (!request_.with_values && signature_.cotangents.empty()) {
       refuse("none of its results is a float", op_.results.front().span);
       return false;
     }

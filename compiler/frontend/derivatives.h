@@ -15,6 +15,7 @@ struct DerivativeRequest {
   std::vector<ast::Name> wrt;
   Span span;  ///< of what asks for it, for errors
   grad::Intermediates intermediates;
+  bool with_values = false;  ///< the op's own results, too
 };
 
 /// The derivative of a checked op as the canonical text of a file: an op in index notation, with the constants that it

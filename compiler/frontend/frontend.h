@@ -81,7 +81,9 @@ struct OpSignature {
 /// A derivative as asked for.
 struct DerivativeOptions {
   std::vector<std::string> wrt;  ///< float arguments
-  std::string name;              ///< of the derivative; empty: `d_` and the op's name
+  std::string name;              ///< of the derivative; empty: `d_OP`, or `OP_and_grad` with values
+  /// The op's own results come first, and the derivative is that of the first of them, a float of rank 0.
+  bool with_values = false;
   /// Which intermediates of the op are kept and which computed again; names win over the mode, which is by cost.
   enum class Intermediates { ByCost, KeepAll, RecomputeAll };
   Intermediates intermediates = Intermediates::ByCost;

@@ -217,7 +217,9 @@ std::optional<DerivativeText> Program::derivative(const std::string& name, const
                                                   Diagnostics& diagnostics) const {
   const Global global = find_op(*library_, name, diagnostics);
   if (global.op() == nullptr) return {};
-  DerivativeRequest request{options.name.empty() ? "d_" + global.op()->name.text : options.name, {}, {}, {}};
+  const std::string& own = global.op()->name.text;
+  DerivativeRequest request{options.name, {}, {}, {}, options.with_values};
+  if (request.name.empty()) request.name = options.with_values ? own + "_and_grad" : "d_" + own;
   for (const std::string& variable : options.wrt) request.wrt.push_back({variable, {}});
   using Mode = grad::Intermediates::Mode;
   switch (options.intermediates) {

@@ -58,13 +58,14 @@ bool is_made_up(const std::string& name) {
 
 class Differentiation {
  public:
-  Differentiation(const tensor::Graph& graph, const std::vector<Variable>& variables)
-      : graph_(graph), variables_(variables) {
+  Differentiation(const tensor::Graph& graph, const std::vector<Variable>& variables, bool with_values)
+      : graph_(graph), variables_(variables), with_values_(with_values) {
     result_.notation = notation_of(graph);
   }
 
   std::variant<Derivative, Refusal> run() {
     split_reductions();
+    if (with_values_) add_values();
     result_.forward = notation().statements.size();
     find_active();
     add_cotangents();
@@ -163,7 +164,30 @@ class Differentiation {
     return place->second;
   }
 
+  /// The op's own results become results of what is printed: a value that is one already, or an argument, is copied.
+  void add_values() {
+    for (const tensor::Output& output : graph_.outputs) {
+      TensorId id = output.value;
+      if (notation().tensor(id).kind != Tensor::Kind::Local) {
+        const Tensor whole = notation().tensor(id);
+        id = notation().add({"", whole.dtype, whole.extents, Tensor::Kind::Local});
+        Statement copy{id, {}};
+        for (std::size_t k = 0; k < whole.extents.size(); ++k) copy.axes.push_back(notation().new_axis(""));
+        copy.body = element(notation(), output.value, copy.axes);
+        notation().statements.push_back(std::move(copy));
+      }
+      notation().tensor(id).kind = Tensor::Kind::Result;
+      notation().tensor(id).name = output.name;
+      result_.values.push_back(id);
+    }
+  }
+
   void add_cotangents() {
+    if (with_values_) {
+      const TensorId loss = graph_.outputs.front().value;
+      received(loss).gathers.push_back({{}, number(notation().tensor(loss).dtype, 1), {}, {}});
+      return;
+    }
     for (const tensor::Output& output : graph_.outputs) {
       const Tensor value = notation().tensor(output.value);
       if (!is_float(value.dtype)) continue;
@@ -508,6 +532,7 @@ class Differentiation {
 
   const tensor::Graph& graph_;
   const std::vector<Variable>& variables_;
+  const bool with_values_;
   Derivative result_;
   Transposer transposer_{result_.notation, nonnegative_extents(), nonzero_divisors(), zero_remainders()};
   std::vector<bool> is_active_;
@@ -519,8 +544,9 @@ class Differentiation {
 
 }  // namespace
 
-std::variant<Derivative, Refusal> differentiate(const tensor::Graph& graph, const std::vector<Variable>& variables) {
-  return Differentiation(graph, variables).run();
+std::variant<Derivative, Refusal> differentiate(const tensor::Graph& graph, const std::vector<Variable>& variables,
+                                                bool with_values) {
+  return Differentiation(graph, variables, with_values).run();
 }
 
 }  // namespace corrloom::grad

@@ -25,6 +25,7 @@ struct Refusal {
 struct Derivative {
   Notation notation;
   std::vector<TensorId> cotangents;  ///< one for each float result, in their order
+  std::vector<TensorId> values;      ///< the results of the op itself, where they are asked for
   std::vector<TensorId> results;     ///< one for each variable, in their order
   std::vector<Expr> required;        ///< what must hold at entry
   std::size_t forward = 0;           ///< how many of the statements are the op's own
@@ -38,6 +39,10 @@ struct Derivative {
 ///
 /// Kept from the graph: names of tensors and index variables. A reduction of which only a function is used
 /// (`log(sum(k) ...)`) becomes a local tensor of its own first.
-std::variant<Derivative, Refusal> differentiate(const tensor::Graph& graph, const std::vector<Variable>& variables);
+///
+/// With values, the op's own results come first, and the derivative is that of the first of them, a number: its
+/// cotangent is 1, and the others have none.
+std::variant<Derivative, Refusal> differentiate(const tensor::Graph& graph, const std::vector<Variable>& variables,
+                                                bool with_values = false);
 
 }  // namespace corrloom::grad

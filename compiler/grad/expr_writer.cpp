@@ -227,9 +227,12 @@ Written ExprWriter::write_apply(const scalar::Apply& apply, const Expr& expr) {
   switch (apply.opcode) {
     case Opcode::Neg: {
       const Written operand = write(apply.args[0]);
-      const bool binds = operand.binding >= Binding::Term && operand.text.front() != '-';
+      // The sign binds tighter: `-a // b` is another number than `-(a // b)`, while `-a * b` is the same.
+      const auto* inner = std::get_if<scalar::Apply>(&apply.args[0]->kind);
+      const bool rounds = inner != nullptr && (inner->opcode == Opcode::FloorDiv || inner->opcode == Opcode::Mod);
+      const bool binds = operand.binding >= Binding::Term && operand.text.front() != '-' && !rounds;
       return {"-" + (binds ? operand.text : "(" + operand.text + ")"),
-              operand.binding == Binding::Term ? Binding::Term : Binding::Unary, operand.ends_open};
+              operand.binding == Binding::Term && binds ? Binding::Term : Binding::Unary, operand.ends_open && binds};
     }
     case Opcode::Not: {
       const bool is_bool = expr->dtype == DType::Bool;

@@ -39,17 +39,6 @@ void for_each_expr(const Statement& statement, const std::function<void(const Ex
   }
 }
 
-void rewrite_exprs(Statement& statement, const std::function<Expr(const Expr&)>& replace) {
-  if (statement.body) statement.body = replace(statement.body);
-  for (Reduce& reduce : statement.reductions) {
-    for (Loop& loop : reduce.loops) {
-      if (loop.begin) loop.begin = replace(loop.begin);
-      loop.end = replace(loop.end);
-    }
-    reduce.body = replace(reduce.body);
-  }
-}
-
 namespace {
 
 /// Replaces axes from the leaves up; whatever holds an i64 expression that changed has it tidied.

@@ -74,8 +74,6 @@ bool is_pack_extent(const Notation& notation, const Expr& extent);
 
 /// Calls `visit` with every expression of a statement: the body, and bodies and ranges of its reductions.
 void for_each_expr(const Statement& statement, const std::function<void(const Expr&)>& visit);
-/// Replaces each of them.
-void rewrite_exprs(Statement& statement, const std::function<Expr(const Expr&)>& replace);
 
 /// `expr` with axes replaced; subscripts, ranges and other integers that change are brought into the form of a
 /// polynomial.

@@ -57,6 +57,7 @@ class Work {
 
   void drop_unused() {
     std::set<std::int32_t> needed;
+    for (const TensorId id : derivative_.values) needed.insert(id.index);
     for (const TensorId id : derivative_.results) needed.insert(id.index);
     std::vector<bool> stays(statements().size());
     for (std::size_t k = statements().size(); k-- > 0;) {
@@ -175,21 +176,33 @@ class Work {
     }
   }
 
+  /// In all places but those where a reduction would no longer use one of its variables, which the language wants.
   void put_in_place(const Statement& producer) {
+    const auto placed = [&](const Expr& expr) { return expr ? with_value_in_place(expr, producer) : nullptr; };
     for (Statement& statement : statements()) {
-      rewrite_exprs(statement, [&](const Expr& expr) {
-        return scalar::rewrite(expr, [&](const Expr& node) -> Expr {
-          const scalar::Read* read = scalar::as_read(node);
-          if (read == nullptr || read->source != producer.target) return nullptr;
-          const Expr body = read->pad == scalar::PadMode::None ? producer.body : padded(producer);
-          return substitute(body, [&](AxisId axis) -> Expr {
-            const auto found = std::find(producer.axes.begin(), producer.axes.end(), axis);
-            if (found == producer.axes.end()) return nullptr;
-            return read->index[static_cast<std::size_t>(found - producer.axes.begin())];
-          });
-        });
-      });
+      if (statement.body) statement.body = placed(statement.body);
+      for (Reduce& reduce : statement.reductions) {
+        std::vector<Loop> loops = reduce.loops;
+        for (Loop& loop : loops) loop = {loop.axis, placed(loop.begin), placed(loop.end)};
+        const Expr body = placed(reduce.body);
+        if (!uses_all(body, loops)) continue;
+        reduce.body = body;
+        reduce.loops = std::move(loops);
+      }
     }
+  }
+
+  Expr with_value_in_place(const Expr& expr, const Statement& producer) {
+    return scalar::rewrite(expr, [&](const Expr& node) -> Expr {
+      const scalar::Read* read = scalar::as_read(node);
+      if (read == nullptr || read->source != producer.target) return nullptr;
+      const Expr body = read->pad == scalar::PadMode::None ? producer.body : padded(producer);
+      return substitute(body, [&](AxisId axis) -> Expr {
+        const auto found = std::find(producer.axes.begin(), producer.axes.end(), axis);
+        if (found == producer.axes.end()) return nullptr;
+        return read->index[static_cast<std::size_t>(found - producer.axes.begin())];
+      });
+    });
   }
 
   /// A local tensor of which nothing is left.

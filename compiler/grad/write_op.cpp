@@ -94,6 +94,7 @@ class OpWriter {
       names_[graph_.inputs[k].index] = graph_.op(graph_.inputs[k]).name;
     for (std::size_t k = 0; k < derivative_.cotangents.size(); ++k)
       fix(derivative_.cotangents[k], notation_.tensor(derivative_.cotangents[k]).name);
+    for (const TensorId id : derivative_.values) fix(id, notation_.tensor(id).name);
     for (const TensorId id : derivative_.results) fix(id, notation_.tensor(id).name);
     for (std::size_t k = 0; k < graph_.ops.size(); ++k) {
       const TensorId id{static_cast<std::int32_t>(k)};
@@ -214,12 +215,13 @@ class OpWriter {
                     signature_.cotangents[k].type;
     }
     text += parameters + ") -> ";
-    const bool several = signature_.results.size() > 1;
+    const bool several = signature_.values.size() + signature_.results.size() > 1;
     std::string results;
-    for (std::size_t k = 0; k < signature_.results.size(); ++k) {
-      results +=
-          (results.empty() ? "" : ", ") + names_.at(derivative_.results[k].index) + ": " + signature_.results[k].type;
-    }
+    const auto add = [&](TensorId id, const std::string& type) {
+      results += (results.empty() ? "" : ", ") + names_.at(id.index) + ": " + type;
+    };
+    for (std::size_t k = 0; k < signature_.values.size(); ++k) add(derivative_.values[k], signature_.values[k].type);
+    for (std::size_t k = 0; k < signature_.results.size(); ++k) add(derivative_.results[k], signature_.results[k].type);
     text += several ? "(" + results + ")" : results;
     std::vector<std::string> clauses = signature_.where;
     for (const Expr& condition : derivative_.required) {

@@ -21,6 +21,7 @@ struct Signature {
   std::vector<Declared> attributes;          ///< `stride: int = 1`; no types
   std::vector<Declared> parameters;          ///< all of them, in their order
   std::vector<Declared> cotangents;          ///< of the float results: `name` is that of the result
+  std::vector<Declared> values;              ///< the op's own results, where they are asked for; no texts
   std::vector<Declared> results;             ///< `name` is that of the variable
   std::vector<std::string> where;
   std::vector<std::string> with;

@@ -36,10 +36,11 @@ bool write_declared(const Library& library, const std::string& name) {
 ExitCode grad_command(const Options& options) {
   const ProgramName program = split_program(options.program);
   const Library library = Library::load(program.file);
-  if (options.wrt.empty() && write_declared(library, program.op)) return ExitCode::Done;
+  if (options.wrt.empty() && !options.with_values && write_declared(library, program.op)) return ExitCode::Done;
   const Op op = find_op(options);
   GradOptions wishes;
   wishes.name = options.name;
+  wishes.with_values = options.with_values;
   wishes.intermediates = intermediates_of(options);
   wishes.keep = options.keep;
   wishes.recompute = options.recompute;

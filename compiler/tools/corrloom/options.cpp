@@ -173,7 +173,10 @@ void add_grad(CLI::App& app, Options& options) {
     command->add_option(flag, names, help)->delimiter(',')->allow_extra_args(false)->type_name("NAME,...");
   };
   add_names("--wrt", options.wrt, "the arguments that it is taken by (default: every float one)");
-  command->add_option("--name", options.name, "name of the derivative (default: d_OP)")->type_name("NAME");
+  command->add_flag("--with-values", options.with_values,
+                    "give the results of the op as well, and derive the first of them, a number");
+  command->add_option("--name", options.name, "name of the derivative (default: d_OP, with values OP_and_grad)")
+      ->type_name("NAME");
   command
       ->add_option("--intermediates", options.intermediates,
                    "what becomes of the op's own intermediates: by cost, all kept, or all computed again")
@@ -185,12 +188,14 @@ void add_grad(CLI::App& app, Options& options) {
   command->add_flag("--explain", options.explain, "say on standard error what becomes of each intermediate, and why");
   command->footer(R"(
 The derivative takes the arguments of the op and one more for each float result (dY for Y); it has one result for each argument
-that it is taken by (dX for X). What is written can be run, edited, and derived again. Without --wrt, an op that the file
+that it is taken by (dX for X). With values it takes the arguments of the op, and has the results of the op before its own:
+what a training step needs of a loss. What is written can be run, edited, and derived again. Without --wrt, an op that the file
 declares by `op d = grad ...` is written itself; without an op, all of them are.
 
 Examples:
   corrloom grad conv.loom:corr2d --wrt X,K
   corrloom grad conv.loom:corr2d --wrt K > d_corr2d.loom
+  corrloom grad digits.loom:loss --wrt W,b --with-values
   corrloom grad attention.loom:softmax --wrt X --recompute e --explain
 )");
 }

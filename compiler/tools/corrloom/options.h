@@ -28,6 +28,7 @@ struct Options {
   std::string name;                           ///< of the derivative; empty: `d_OP` (grad)
   std::string intermediates = "cost";         ///< cost, keep or recompute (grad)
   std::vector<std::string> keep, recompute;   ///< intermediates (grad)
+  bool with_values = false;                   ///< the results of the op, too (grad)
   bool explain = false;                       ///< what becomes of intermediates (grad)
 };
 

@@ -107,6 +107,10 @@ const Case kCases[] = {
      "op f(X: f64[N]) -> Y: f64[N] { Y[i] = sum(p: 0..i + 1) (X[(p + 1) // 2 + i] pad edge) * (X[p] pad edge) }",
      {{"X", {4}}},
      {"X"}},
+    {"RoundedDownBehindASign",
+     "op f(X: f64[N, M]) -> Y: f64[N, M] { Y[i, j] = (X[(j + 1) // 2 + i, i - j] pad 0) * f64(i + 1) }",
+     {{"X", {3, 2}}},
+     {"X"}},
     {"Unused", "op f(X: f64[N], Z: f64[N]) -> Y: f64[N] { Y[i] = X[i] }", {{"X", {3}}, {"Z", {3}}}, {"X", "Z"}},
     {"Repeats",
      "op f(X: f64[N], Z: f64[M]) -> Y: f64[N, M] { Y[i, j] = X[i] * Z[j] + X[0] }",
@@ -182,6 +186,12 @@ const Case kCases[] = {
      "  Y[i] = let s = sum(p) X[i, p] in s + (if s > 0.1 then sum(q: 0..i + 1) X[q, 0] * s else max(q) X[i, q] * s)\n}",
      {{"X", {4, 3}}},
      {"X"}},
+    {"RepeatedByAnIntermediate",
+     "op f(X: f64[N, M], Z: f64[N]) -> Y: f64[N] {\n"
+     "  let t[i: N, j: M] = X[i, clamp(i - 1, 0, M - 1)]\n"
+     "  Y[i] = sum(p: M) t[i, (i + p) % M] * Z[i]\n}",
+     {{"X", {3, 2}}, {"Z", {3}}},
+     {"X", "Z"}},
     {"GuardedSum",
      "op f(X: f64[N, K]) -> Y: f64[N] { Y[n] = if n > 0 then sum(k) X[n, k] * X[n - 1, k] else X[n, 0] }",
      {{"X", {3, 2}}},
