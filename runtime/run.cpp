@@ -11,6 +11,7 @@
 #include "runtime/inline_vector.h"
 #include "runtime/plan.h"
 #include "runtime/storage.h"
+#include "runtime/tensor_state.h"
 #include "runtime/trace.h"
 
 namespace corrloom::runtime {
@@ -57,7 +58,8 @@ struct Bytes {
   std::int64_t count;
 };
 Bytes bytes_of(const Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.address()), tensor.byte_count()};
+  const TensorAccess::State& state = TensorAccess::state(tensor);
+  return {state.address(), state.count * byte_size(state.dtype)};
 }
 bool overlap(Bytes a, Bytes b) {
   return a.count > 0 && b.count > 0 && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
@@ -68,7 +70,12 @@ bool overlap(Bytes a, Bytes b) {
 Device device_of_operands(const std::string& op, std::span<const std::string> names, Operands operands,
                           std::optional<Device> preferred) {
   if (operands.empty()) return preferred.value_or(cpu());
-  const Device first = operands.front().device();
+  const DeviceBackend* const backend = TensorAccess::state(operands.front()).storage->backend().get();
+  const Device first = backend->device();
+  bool is_common = !preferred || *preferred == first;
+  for (const Tensor& operand : operands)
+    is_common = is_common && TensorAccess::state(operand).storage->backend().get() == backend;
+  if (is_common) return first;
   const auto elsewhere = [&](const Tensor& operand) { return operand.device() != preferred.value_or(first); };
   bool is_mixed = false;
   for (const Tensor& operand : operands) is_mixed |= elsewhere(operand);
@@ -132,6 +139,8 @@ struct LoadedProgram::State {
   const Buffer& buffer(int number) const { return program->buffers[static_cast<std::size_t>(number)]; }
   void check_program() const;
   void upload_constants();
+  /// Whether the operands are dense and those that the plan is made for; if not, the checks below find out why.
+  bool suits_plan(Operands tensors) const;
   void check_scalars(std::span<const scalar::Value> values) const;
   void check_inputs(Operands tensors) const;
   void check_shapes(Operands tensors, const Plan& plan) const;
@@ -213,6 +222,18 @@ void LoadedProgram::State::check_scalars(std::span<const scalar::Value> values) 
   }
 }
 
+bool LoadedProgram::State::suits_plan(Operands tensors) const {
+  if (!plan || tensors.size() != inputs.size()) return false;
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    const TensorAccess::State& tensor = TensorAccess::state(tensors[k]);
+    const auto number = static_cast<std::size_t>(inputs[k]);
+    if (tensor.dtype != program->buffers[number].dtype || !tensor.dense || tensor.storage->backend() != backend ||
+        !is_same_shape(tensor.shape, plan->shapes[number]))
+      return false;
+  }
+  return true;
+}
+
 void LoadedProgram::State::check_inputs(Operands tensors) const {
   check_number(*program, tensors.size(), inputs.size(), "tensors");
   for (std::size_t k = 0; k < tensors.size(); ++k) {
@@ -236,10 +257,10 @@ void LoadedProgram::State::check_outputs(Operands in, Operands out, const Plan& 
   check_number(*program, out.size(), outputs.size(), "outputs");
   for (std::size_t k = 0; k < out.size(); ++k) {
     const auto number = static_cast<std::size_t>(outputs[k]);
-    const Tensor& tensor = out[k];
-    if (tensor.dtype() != program->buffers[number].dtype || tensor.shape() != wanted.shapes[number] ||
-        !tensor.is_contiguous() || tensor.storage()->backend() != backend) {
-      reject(*program, program->buffers[number], tensor, &wanted.shapes[number], backend);
+    const TensorAccess::State& tensor = TensorAccess::state(out[k]);
+    if (tensor.dtype != program->buffers[number].dtype || !is_same_shape(tensor.shape, wanted.shapes[number]) ||
+        !tensor.dense || tensor.storage->backend() != backend) {
+      reject(*program, program->buffers[number], out[k], &wanted.shapes[number], backend);
     }
   }
   for (std::size_t k = 0; k < out.size(); ++k) {
@@ -287,6 +308,11 @@ std::vector<std::int64_t> LoadedProgram::State::symbol_values(Operands in,
 
 template <class Body>
 void LoadedProgram::State::with_plan(Operands tensors, std::span<const scalar::Value> values, Body body) const {
+  if (suits_plan(tensors)) {
+    check_scalars(values);
+    if (!plan->failed_check.empty()) throw InputError(plan->failed_check);
+    return body(tensors, *plan, std::span<const std::int64_t>());
+  }
   check_inputs(tensors);
   check_scalars(values);
   std::vector<std::int64_t> symbols;
@@ -322,9 +348,9 @@ void LoadedProgram::State::find_addresses(const Call& call, const Storage* arena
     if (constants[root].is_defined()) {
       addresses[k] = static_cast<std::byte*>(constants[root].address());
     } else if (input_number[root] >= 0) {
-      addresses[k] = static_cast<std::byte*>(call.inputs[static_cast<std::size_t>(input_number[root])].address());
+      addresses[k] = TensorAccess::state(call.inputs[static_cast<std::size_t>(input_number[root])]).address();
     } else if (output_number[root] >= 0) {
-      addresses[k] = static_cast<std::byte*>(call.outputs[static_cast<std::size_t>(output_number[root])].address());
+      addresses[k] = TensorAccess::state(call.outputs[static_cast<std::size_t>(output_number[root])]).address();
     } else {
       // A workspace without elements has no arena; its address is never used.
       addresses[k] = arena == nullptr ? nullptr : arena->data() + call.plan.arena_offset[root];
@@ -420,8 +446,8 @@ void LoadedProgram::State::launch_kernels(const Arguments& arguments, std::vecto
 
 void LoadedProgram::State::launch_on_host(Operands in, Operands out, Arguments& arguments,
                                           std::vector<double>* times) const {
-  for (const Tensor& input : in) input.storage()->wait();
-  for (const Tensor& output : out) output.storage()->wait_for_all();
+  for (const Tensor& input : in) TensorAccess::state(input).storage->wait();
+  for (const Tensor& output : out) TensorAccess::state(output).storage->wait_for_all();
   std::uint64_t error_word = kernel::kNoFault;
   set_error_slot(arguments, &error_word);
   launch_kernels(arguments, times);

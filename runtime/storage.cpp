@@ -97,8 +97,7 @@ Stream Storage::stream_behind_all() const {
   return last;
 }
 
-void Storage::wait_for_all() const {
-  if (!has_work()) return;
+void Storage::wait_for_work() const {
   std::vector<WorkRef> open;
   {
     const std::lock_guard lock(mutex_);

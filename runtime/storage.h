@@ -73,7 +73,9 @@ class Storage {
     if (has_work()) wait_for_write();
   }
   /// Waits for all work that uses the storage.
-  void wait_for_all() const;
+  void wait_for_all() const {
+    if (has_work()) wait_for_work();
+  }
 
  private:
   Storage(BackendRef backend, std::size_t bytes, Stream home)
@@ -81,6 +83,7 @@ class Storage {
 
   bool has_work() const { return has_work_.load(std::memory_order_acquire); }
   void wait_for_write() const;
+  void wait_for_work() const;
   /// Lets one stream of the device be behind all work in flight, and gives that stream.
   Stream stream_behind_all() const;
   /// Whether the work in flight could be waited for.

@@ -255,8 +255,17 @@ Tensor Tensor::wrap(void* elements, Shape shape, DType dtype, std::function<void
   return make(std::move(storage), -start, dtype, std::move(shape), std::move(strides));
 }
 
+namespace {
+
+[[noreturn]] void reject_undefined() {
+  throw InputError("a tensor is used that was never given a value");
+}
+
+}  // namespace
+
 const Tensor::State& Tensor::state() const {
-  if (state_ == nullptr) throw InputError("a tensor is used that was never given a value");
+  if (state_ == nullptr) [[unlikely]]
+    reject_undefined();
   return *state_;
 }
 

@@ -21,7 +21,8 @@ namespace corrloom {
 
 namespace runtime {
 class Storage;
-}
+struct TensorAccess;
+}  // namespace runtime
 
 inline constexpr DType boolean = DType::Bool;
 inline constexpr DType i8 = DType::I8;
@@ -194,6 +195,7 @@ class CORRLOOM_API Tensor {
   const std::shared_ptr<runtime::Storage>& storage() const;
 
  private:
+  friend struct runtime::TensorAccess;
   struct State;
   explicit Tensor(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   static Tensor make(std::shared_ptr<runtime::Storage> storage, std::int64_t byte_offset, DType dtype, Shape shape,

@@ -20,4 +20,22 @@ struct Tensor::State {
   std::byte* address() const { return storage->data() + byte_offset; }
 };
 
+namespace runtime {
+
+/// Equality of vectors calls memcmp, which takes longer than a few extents do.
+inline bool is_same_shape(const Shape& a, const Shape& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    if (a[k] != b[k]) return false;
+  }
+  return true;
+}
+
+/// The state of a tensor without a call, for the path of a launch. The tensor must be defined.
+struct TensorAccess {
+  using State = Tensor::State;
+  static const State& state(const Tensor& tensor) { return *tensor.state_; }
+};
+
+}  // namespace runtime
 }  // namespace corrloom

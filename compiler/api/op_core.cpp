@@ -10,6 +10,7 @@
 #include "compiler/codegen/host_target.h"
 #include "ir/kernel/target.h"
 #include "ir/scalar/expr.h"
+#include "runtime/tensor_state.h"
 #include "runtime/trace.h"
 
 namespace corrloom::api {
@@ -117,7 +118,8 @@ SplitArguments split_arguments(const OpInfo& info, std::span<const Argument> arg
       throw InputError(where() + " is " + (parameter.is_tensor ? "a number" : "a tensor") + "; wanted " +
                        parameter.to_string() + declared());
     } else if (!parameter.is_tensor) {
-      out.scalars.push_back(convert(arguments[k].scalar(), parameter.dtype, where()));
+      const Value& value = arguments[k].scalar();
+      out.scalars.push_back(value.dtype == parameter.dtype ? value : convert(value, parameter.dtype, where()));
     } else if (!arguments[k].tensor().is_defined()) {
       throw InputError(where() + " is no tensor (a default-made one); wanted " + parameter.to_string() + declared());
     } else {
@@ -132,6 +134,7 @@ OpCore::OpCore(frontend::Program program, std::string name, frontend::OpSignatur
     : program_(std::move(program)),
       name_(std::move(name)),
       signature_(std::move(signature)),
+      is_generic_(signature_.is_generic()),
       attributes_(std::move(attributes)),
       library_(library),
       info_(info_of(signature_)) {
@@ -164,12 +167,12 @@ frontend::Instance OpCore::inferred(const frontend::Arguments& arguments) const 
 }
 
 const OpCore& OpCore::instance_for(std::span<const Argument> arguments) const {
-  if (!signature_.is_generic()) return *this;
+  if (!is_generic_) return *this;
   return library_.instance(name_, inferred(arguments), attributes_);
 }
 
 const OpCore& OpCore::instance_for(std::span<const TypeArgument> arguments) const {
-  if (!signature_.is_generic()) return *this;
+  if (!is_generic_) return *this;
   frontend::Arguments given;
   const bool tensors_alone = arguments.size() == tensor_names_.size();
   std::size_t next = 0;
@@ -187,7 +190,7 @@ const OpCore& OpCore::instance_for(std::span<const TypeArgument> arguments) cons
 }
 
 const OpCore& OpCore::instance_for(const frontend::Arguments& arguments) const {
-  if (!signature_.is_generic()) return *this;
+  if (!is_generic_) return *this;
   return library_.instance(name_, inferred(arguments), attributes_);
 }
 
@@ -327,8 +330,9 @@ bool OpCore::matches(const Entry& entry, const SplitArguments& arguments, const 
                      Device device) const {
   if (entry.device != device) return false;
   for (std::size_t k = 0; k < entry.types.size(); ++k) {
-    const Tensor& tensor = *arguments.tensors[k];
-    if (entry.types[k].dtype != tensor.dtype() || entry.types[k].shape != tensor.shape()) return false;
+    const runtime::TensorAccess::State& tensor = runtime::TensorAccess::state(*arguments.tensors[k]);
+    if (entry.types[k].dtype != tensor.dtype || !runtime::is_same_shape(entry.types[k].shape, tensor.shape))
+      return false;
   }
   for (std::size_t k = 0; k < deciding.size(); ++k) {
     if (entry.deciding[k] != arguments.scalars[static_cast<std::size_t>(deciding[k])]) return false;

@@ -132,6 +132,7 @@ class OpCore {
   frontend::Program program_;
   std::string name_;
   frontend::OpSignature signature_;
+  bool is_generic_;
   std::map<std::string, scalar::Value> attributes_;
   LibraryState& library_;
   OpInfo info_;

@@ -54,6 +54,17 @@ void op_run_into(benchmark::State& state) {
   const std::array<Tensor, 1> results = {one.result};
   for (auto _ : state) one.op.run_into(one.arguments, results);
 }
+/// As a program writes it: `op.run_into({X, W, b}, {Y})`.
+void op_run_into_as_written(benchmark::State& state) {
+  const Case one = linear_case();
+  const Tensor X = one.arguments[0].tensor(), W = one.arguments[1].tensor(), b = one.arguments[2].tensor();
+  for (auto _ : state) one.op.run_into({X, W, b}, {one.result});
+}
+void op_with_new_result_as_written(benchmark::State& state) {
+  const Case one = linear_case();
+  const Tensor X = one.arguments[0].tensor(), W = one.arguments[1].tensor(), b = one.arguments[2].tensor();
+  for (auto _ : state) benchmark::DoNotOptimize(one.op(X, W, b));
+}
 template <Case (*make)()>
 void compiled_run_into(benchmark::State& state) {
   const Case one = make();
@@ -77,12 +88,14 @@ void op_with_new_result(benchmark::State& state) {
 BENCHMARK(plain_function);
 BENCHMARK(op_run_into<add_case>);
 BENCHMARK(op_run_into<linear_case>);
+BENCHMARK(op_run_into_as_written);
 BENCHMARK(compiled_run_into<add_case>);
 BENCHMARK(compiled_run_into<linear_case>);
 BENCHMARK(bound_run<add_case>);
 BENCHMARK(bound_run<linear_case>);
 BENCHMARK(op_with_new_result<add_case>);
 BENCHMARK(op_with_new_result<linear_case>);
+BENCHMARK(op_with_new_result_as_written);
 
 }  // namespace
 }  // namespace corrloom
