@@ -57,6 +57,7 @@ void release(DLManagedTensor* managed) {
 
 DLManagedTensor* Tensor::to_dlpack() const {
   wait();
+  storage()->note_exposed();
   auto exported = std::make_unique<Exported>();
   exported->tensor = *this;
   exported->shape = shape();

@@ -9,6 +9,7 @@
 #include "ir/base/errors.h"
 #include "runtime/io/file.h"
 #include "runtime/random.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom {
 namespace {
@@ -29,8 +30,8 @@ Fans fans_of(const Shape& shape) {
 Tensor scaled(const Tensor& source, double scale, double offset, DType dtype, Device device) {
   const Tensor wide = source.to(f64).contiguous();
   Tensor out = Tensor::empty(wide.shape(), f64);
-  const double* from = wide.data<double>();
-  double* to = out.data<double>();
+  const auto* from = static_cast<const double*>(runtime::TensorAccess::address(wide));
+  auto* to = static_cast<double*>(runtime::TensorAccess::address(out));
   for (std::int64_t k = 0; k < wide.element_count(); ++k) to[k] = std::fma(scale, from[k], offset);
   return out.to(dtype).to(device);
 }
@@ -110,7 +111,8 @@ bool same_elements(const Tensor& a, const Tensor& b) {
   left.wait();
   right.wait();
   return left.byte_count() == right.byte_count() &&
-         std::memcmp(left.address(), right.address(), static_cast<std::size_t>(left.byte_count())) == 0;
+         std::memcmp(runtime::TensorAccess::address(left), runtime::TensorAccess::address(right),
+                     static_cast<std::size_t>(left.byte_count())) == 0;
 }
 
 std::string joined(const std::vector<std::string>& lines) {

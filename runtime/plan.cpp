@@ -49,7 +49,8 @@ std::vector<Lifetime> workspace_lifetimes(const CompiledProgram& program, const 
   std::vector<Lifetime> lifetimes;
   for (std::size_t root = 0; root < roots.size(); ++root) {
     const Buffer& buffer = program.buffers[root];
-    if (roots[root] != static_cast<int>(root) || buffer.role != Buffer::Role::Workspace || !buffer.contents.empty())
+    if (roots[root] != static_cast<int>(root) || buffer.role != Buffer::Role::Workspace || !buffer.contents.empty() ||
+        buffer.constant)
       continue;
     Lifetime life{static_cast<int>(root), 0, buffer.first_use, buffer.last_use};
     for (std::size_t user = 0; user < roots.size(); ++user) {
@@ -79,6 +80,19 @@ std::int64_t lowest_place(const Lifetime& life, const std::vector<Lifetime>& pla
     place = std::max(place, (end + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment);
   }
   return place;
+}
+
+/// Gives what preparing kernels make its places, one behind the other: all of it stays.
+void place_prepared(const CompiledProgram& program, Plan& plan) {
+  for (std::size_t k = 0; k < program.buffers.size(); ++k) {
+    const Buffer& buffer = program.buffers[k];
+    if (buffer.role != Buffer::Role::Workspace || !buffer.constant) continue;
+    std::int64_t bytes = element_count(plan.shapes[k], buffer.dtype) * byte_size(buffer.dtype);
+    bytes = (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+    plan.arena_offset[k] = plan.prepared_bytes;
+    if (__builtin_add_overflow(plan.prepared_bytes, bytes, &plan.prepared_bytes))
+      throw InputError("op `" + program.op + "`: what it keeps of its constants does not fit 64 bits");
+  }
 }
 
 /// Gives every workspace its place; the largest first, so that small ones fill the gaps.
@@ -166,6 +180,7 @@ Plan make_plan(const CompiledProgram& program, const std::vector<int>& roots,
     }
   }
   place_workspaces(program, roots, plan);
+  place_prepared(program, plan);
   return plan;
 }
 

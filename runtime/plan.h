@@ -17,7 +17,8 @@ struct Plan {
   std::vector<std::int64_t>
       arena_offset;  ///< by buffer: where a workspace lies in the arena; -1 for every other buffer
   std::int64_t arena_bytes = 0;
-  std::string failed_check;  ///< message of the first entry check that does not hold; empty: all hold
+  std::int64_t prepared_bytes = 0;  ///< of what preparing kernels make, whose `arena_offset` is in memory of its own
+  std::string failed_check;         ///< message of the first entry check that does not hold; empty: all hold
 };
 
 /// The buffer whose storage each buffer is in the end. Throws InternalError for a chain that does not end.

@@ -7,6 +7,7 @@
 #include "ir/base/errors.h"
 #include "runtime/cast.h"
 #include "runtime/host/host_backend.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom {
 namespace runtime {
@@ -98,7 +99,7 @@ void store(std::byte* elements, std::int64_t k, DType dtype, double value) {
 template <class Write>
 Tensor fill_pairs(Shape shape, DType dtype, Device device, double ns_of_pair, Write write) {
   Tensor result = Tensor::empty(std::move(shape), dtype);
-  auto* const elements = static_cast<std::byte*>(result.address());
+  auto* const elements = static_cast<std::byte*>(runtime::TensorAccess::address(result));
   const std::int64_t count = result.element_count(), pairs = count / 2 + count % 2;
   for_each_range(pairs, static_cast<double>(pairs) * ns_of_pair, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t j = first; j < last; ++j) write(elements, j, j * 2 + 1 < count ? 2 : 1);

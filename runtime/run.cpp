@@ -104,6 +104,7 @@ struct LoadedProgram::State {
   std::optional<Plan> plan;              ///< when no size depends on a symbol
   std::size_t argument_count = 0;        ///< of all kernels together
   std::vector<std::size_t> error_slots;  ///< which of all arguments are error slots
+  std::vector<int> constant_inputs;      ///< positions of the inputs that preparing kernels read; empty without such
 
   /// What one call computes with.
   struct Call {
@@ -111,8 +112,11 @@ struct LoadedProgram::State {
     std::span<const scalar::Value> scalars;
     Operands outputs;
     const Plan& plan;
-    std::span<const std::int64_t> symbols;  ///< of dimensions; empty when there are none
+    std::span<const std::int64_t> symbols = {};  ///< of dimensions; empty when there are none
+    Storage* prepared = nullptr;                 ///< where the results of preparing kernels are
   };
+  /// Which kernels of the program are launched.
+  enum class Part : std::uint8_t { All, Preparing, Rest };
 
   /// The launches of one call with the arguments of all kernels, which point into each other.
   struct Arguments {
@@ -138,6 +142,7 @@ struct LoadedProgram::State {
 
   const Buffer& buffer(int number) const { return program->buffers[static_cast<std::size_t>(number)]; }
   void check_program() const;
+  void find_constant_inputs();
   void upload_constants();
   /// Whether the operands are dense and those that the plan is made for; if not, the checks below find out why.
   bool suits_plan(Operands tensors) const;
@@ -147,11 +152,14 @@ struct LoadedProgram::State {
   void check_outputs(Operands in, Operands out, const Plan& plan) const;
   std::vector<std::int64_t> symbol_values(Operands in, std::span<const scalar::Value> values) const;
   void find_addresses(const Call& call, const Storage* arena, std::byte** addresses) const;
-  void fill_arguments(const Call& call, std::byte* const* addresses, Arguments& out) const;
+  void fill_arguments(const Call& call, std::byte* const* addresses, Part part, Arguments& out) const;
   void set_error_slot(Arguments& arguments, std::uint64_t* slot) const;
-  void launch(const Call& call) const;
+  /// Throws InputError for a strided view.
+  void require_dense(const Tensor& input, const char* what) const;
+  void launch(const Call& call, Part part) const;
+  void launch(const Call& call, const PreparedOperands* prepared, Storage* memory) const;
   /// `times`, if there are any, get the microseconds of each kernel, which is waited for then.
-  void launch(Operands in, Operands out, Arguments& arguments, Storage* arena,
+  void launch(Operands in, Operands out, Arguments& arguments, Storage* arena, Storage* prepared,
               std::vector<double>* times = nullptr) const;
   void launch_on_host(Operands in, Operands out, Arguments& arguments, std::vector<double>* times) const;
   WorkRef launch_on_gpu(Operands in, Operands out, Arguments& arguments, std::vector<double>* times) const;
@@ -191,6 +199,25 @@ void LoadedProgram::State::check_program() const {
       CORRLOOM_CHECK(!has_index || (argument.index >= 0 && argument.index < bound), "op ", p.op,
                      ": an argument of kernel ", kernel.name, " has index ", argument.index);
     }
+  }
+}
+
+void LoadedProgram::State::find_constant_inputs() {
+  std::vector<bool> read(program->buffers.size(), false);
+  for (const kernel::Kernel& kernel : program->kernels) {
+    if (!kernel.prepares) continue;
+    CORRLOOM_CHECK(plan.has_value(), "op ", program->op, " prepares operands of sizes that are not known");
+    for (const Argument& argument : kernel.arguments) {
+      CORRLOOM_CHECK(argument.kind != Argument::Kind::ErrorSlot, "op ", program->op, ": ", kernel.name,
+                     " prepares operands, and its checks can fail");
+      if (argument.kind == Argument::Kind::Buffer) read[static_cast<std::size_t>(argument.index)] = true;
+    }
+  }
+  for (std::size_t k = 0; k < read.size(); ++k) {
+    if (!read[k] || buffer(static_cast<int>(k)).role != Buffer::Role::Input) continue;
+    CORRLOOM_CHECK(program->buffers[k].constant, "op ", program->op, " prepares ", program->buffers[k].name,
+                   ", which is no constant");
+    constant_inputs.push_back(input_number[k]);
   }
 }
 
@@ -268,7 +295,8 @@ void LoadedProgram::State::check_outputs(Operands in, Operands out, const Plan& 
     const Bytes bytes = bytes_of(out[k]);
     for (std::size_t other = 0; other < in.size(); ++other) {
       if (inputs[other] == root) {
-        if (bytes.count == 0 || out[k].address() == in[other].address()) continue;
+        if (bytes.count == 0 || TensorAccess::state(out[k]).address() == TensorAccess::state(in[other]).address())
+          continue;
         throw InputError(op_prefix(*program) + "output " + buffer(outputs[k]).name +
                          " is written in the place of input " + buffer(inputs[other]).name +
                          "; pass that tensor for both");
@@ -278,7 +306,8 @@ void LoadedProgram::State::check_outputs(Operands in, Operands out, const Plan& 
                        buffer(inputs[other]).name + "; use a tensor of its own");
     }
     for (std::size_t other = 0; other < k; ++other) {
-      if (outputs[other] == root && out[other].address() == out[k].address()) continue;
+      if (outputs[other] == root && TensorAccess::state(out[other]).address() == TensorAccess::state(out[k]).address())
+        continue;
       if (outputs[other] != root && !overlap(bytes, bytes_of(out[other]))) continue;
       if (outputs[other] == root) {
         throw InputError(op_prefix(*program) + "output " + buffer(outputs[k]).name +
@@ -346,11 +375,15 @@ void LoadedProgram::State::find_addresses(const Call& call, const Storage* arena
   for (std::size_t k = 0; k < program->buffers.size(); ++k) {
     const auto root = static_cast<std::size_t>(roots[k]);
     if (constants[root].is_defined()) {
-      addresses[k] = static_cast<std::byte*>(constants[root].address());
+      addresses[k] = TensorAccess::state(constants[root]).address();
     } else if (input_number[root] >= 0) {
       addresses[k] = TensorAccess::state(call.inputs[static_cast<std::size_t>(input_number[root])]).address();
     } else if (output_number[root] >= 0) {
-      addresses[k] = TensorAccess::state(call.outputs[static_cast<std::size_t>(output_number[root])]).address();
+      // Preparing kernels come without outputs.
+      const auto number = static_cast<std::size_t>(output_number[root]);
+      addresses[k] = call.outputs.empty() ? nullptr : TensorAccess::state(call.outputs[number]).address();
+    } else if (program->buffers[root].constant) {
+      addresses[k] = call.prepared == nullptr ? nullptr : call.prepared->data() + call.plan.arena_offset[root];
     } else {
       // A workspace without elements has no arena; its address is never used.
       addresses[k] = arena == nullptr ? nullptr : arena->data() + call.plan.arena_offset[root];
@@ -358,7 +391,8 @@ void LoadedProgram::State::find_addresses(const Call& call, const Storage* arena
   }
 }
 
-void LoadedProgram::State::fill_arguments(const Call& call, std::byte* const* addresses, Arguments& out) const {
+void LoadedProgram::State::fill_arguments(const Call& call, std::byte* const* addresses, Part part,
+                                          Arguments& out) const {
   // The host's kernels take the address of a buffer as it is, PTX takes the address of the parameter that holds it.
   const bool direct = program->target.kind == kernel::TargetKind::Host;
   std::size_t next = 0, next_size = 0;
@@ -391,6 +425,7 @@ void LoadedProgram::State::fill_arguments(const Call& call, std::byte* const* ad
       ++next;
     }
     if (call.plan.blocks[number] <= 0) continue;
+    if (part != Part::All && kernel.prepares != (part == Part::Preparing)) continue;
     out.launches.push_back({.code = code.get(),
                             .kernel = static_cast<int>(number),
                             .blocks = call.plan.blocks[number],
@@ -401,6 +436,12 @@ void LoadedProgram::State::fill_arguments(const Call& call, std::byte* const* ad
   }
 }
 
+void LoadedProgram::State::require_dense(const Tensor& input, const char* what) const {
+  if (input.is_contiguous()) return;
+  throw InputError(op_prefix(*program) + what + " must be dense, and " + input.type().to_string() + " on " +
+                   input.device().name() + " is a strided view; use `.contiguous()` first");
+}
+
 void LoadedProgram::State::set_error_slot(Arguments& arguments, std::uint64_t* slot) const {
   const bool direct = program->target.kind == kernel::TargetKind::Host;
   for (const std::size_t place : error_slots) {
@@ -409,22 +450,38 @@ void LoadedProgram::State::set_error_slot(Arguments& arguments, std::uint64_t* s
   }
 }
 
-void LoadedProgram::State::launch(const Call& call) const {
+void LoadedProgram::State::launch(const Call& call, const PreparedOperands* prepared, Storage* memory) const {
+  if (prepared != nullptr) {
+    Call with = call;
+    with.prepared = memory;
+    return launch(with, Part::Rest);
+  }
+  if (call.plan.prepared_bytes == 0) return launch(call, Part::All);
+  const std::shared_ptr<Storage> own = Storage::allocate(backend, static_cast<std::size_t>(call.plan.prepared_bytes));
+  Call with = call;
+  with.prepared = own.get();
+  launch(with, Part::All);
+}
+
+void LoadedProgram::State::launch(const Call& call, Part part) const {
   std::shared_ptr<Storage> arena;
-  if (call.plan.arena_bytes > 0) arena = Storage::allocate(backend, static_cast<std::size_t>(call.plan.arena_bytes));
+  if (call.plan.arena_bytes > 0 && part != Part::Preparing)
+    arena = Storage::allocate(backend, static_cast<std::size_t>(call.plan.arena_bytes));
   InlineVector<std::byte*, 32> addresses(program->buffers.size());
   find_addresses(call, arena.get(), addresses.data());
   Arguments arguments(argument_count);
-  fill_arguments(call, addresses.data(), arguments);
-  launch(call.inputs, call.outputs, arguments, arena.get());
+  fill_arguments(call, addresses.data(), part, arguments);
+  // Preparing kernels write no output.
+  launch(call.inputs, part == Part::Preparing ? Operands() : call.outputs, arguments, arena.get(), call.prepared);
 }
 
-void LoadedProgram::State::launch(Operands in, Operands out, Arguments& arguments, Storage* arena,
+void LoadedProgram::State::launch(Operands in, Operands out, Arguments& arguments, Storage* arena, Storage* prepared,
                                   std::vector<double>* times) const {
   const TraceScope trace(backend->is_asynchronous() ? "launch" : "run", program->op);
   if (!backend->is_asynchronous()) return launch_on_host(in, out, arguments, times);
   const WorkRef work = launch_on_gpu(in, out, arguments, times);
   if (arena != nullptr) arena->note_write(work);
+  if (prepared != nullptr) prepared->note_write(work);
 }
 
 void LoadedProgram::State::launch_kernels(const Arguments& arguments, std::vector<double>* times) const {
@@ -447,7 +504,11 @@ void LoadedProgram::State::launch_kernels(const Arguments& arguments, std::vecto
 void LoadedProgram::State::launch_on_host(Operands in, Operands out, Arguments& arguments,
                                           std::vector<double>* times) const {
   for (const Tensor& input : in) TensorAccess::state(input).storage->wait();
-  for (const Tensor& output : out) TensorAccess::state(output).storage->wait_for_all();
+  for (const Tensor& output : out) {
+    Storage& storage = *TensorAccess::state(output).storage;
+    storage.wait_for_all();
+    storage.note_change();
+  }
   std::uint64_t error_word = kernel::kNoFault;
   set_error_slot(arguments, &error_word);
   launch_kernels(arguments, times);
@@ -516,6 +577,7 @@ LoadedProgram::LoadedProgram(std::shared_ptr<const CompiledProgram> program, Bac
     state->plan =
         make_plan(*state->program, state->roots, std::vector<std::int64_t>(state->program->symbols.size(), 0));
   }
+  state->find_constant_inputs();
   state->upload_constants();
   state->code = state->backend->load(*state->program);
   state_ = std::move(state);
@@ -540,7 +602,8 @@ const std::vector<int>& LoadedProgram::scalars() const {
   return state_->scalars;
 }
 
-std::vector<Tensor> LoadedProgram::run(Operands inputs, std::span<const scalar::Value> scalars) const {
+std::vector<Tensor> LoadedProgram::run(Operands inputs, std::span<const scalar::Value> scalars,
+                                       const PreparedOperands* prepared) const {
   const State& state = *state_;
   std::vector<Tensor> outputs;
   state.with_plan(inputs, scalars, [&](Operands dense, const Plan& plan, std::span<const std::int64_t> symbols) {
@@ -558,49 +621,97 @@ std::vector<Tensor> LoadedProgram::run(Operands inputs, std::span<const scalar::
       }
     }
     state.check_outputs(dense, outputs, plan);
-    state.launch({dense, scalars, outputs, plan, symbols});
+    state.launch({dense, scalars, outputs, plan, symbols}, prepared,
+                 prepared == nullptr ? nullptr : prepared->memory_.get());
   });
   return outputs;
 }
 
-void LoadedProgram::run_into(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const {
+void LoadedProgram::run_into(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs,
+                             const PreparedOperands* prepared) const {
   const State& state = *state_;
   state.with_plan(inputs, scalars, [&](Operands dense, const Plan& plan, std::span<const std::int64_t> symbols) {
     state.check_outputs(dense, outputs, plan);
-    state.launch({dense, scalars, outputs, plan, symbols});
+    state.launch({dense, scalars, outputs, plan, symbols}, prepared,
+                 prepared == nullptr ? nullptr : prepared->memory_.get());
   });
 }
 
+bool PreparedOperands::is_current(Operands inputs) const {
+  return std::all_of(constants_.begin(), constants_.end(), [&](const Constant& constant) {
+    const TensorAccess::State& then = TensorAccess::state(constant.operand);
+    const TensorAccess::State& now = TensorAccess::state(inputs[static_cast<std::size_t>(constant.input)]);
+    return now.storage == then.storage && now.byte_offset == then.byte_offset &&
+           now.storage->version() == constant.version;
+  });
+}
+
+bool LoadedProgram::can_prepare() const {
+  return !state_->constant_inputs.empty();
+}
+
+PreparedRef LoadedProgram::prepare(Operands inputs, std::span<const scalar::Value> scalars) const {
+  const State& state = *state_;
+  for (const Tensor& input : inputs) state.require_dense(input, "operands to prepare");
+  auto prepared = std::make_shared<PreparedOperands>();
+  for (const int input : state.constant_inputs) {
+    const Tensor& operand = inputs[static_cast<std::size_t>(input)];
+    prepared->constants_.push_back({input, operand, operand.storage()->version()});
+  }
+  state.with_plan(inputs, scalars, [&](Operands dense, const Plan& plan, std::span<const std::int64_t> symbols) {
+    prepared->memory_ = Storage::allocate(state.backend, static_cast<std::size_t>(plan.prepared_bytes));
+    state.launch({dense, scalars, {}, plan, symbols, prepared->memory_.get()}, State::Part::Preparing);
+  });
+  return prepared;
+}
+
 struct BoundProgram::State {
-  State(const LoadedProgram::State& of, std::size_t arguments_of_all) : program(of), arguments(arguments_of_all) {}
+  State(const LoadedProgram::State& of, std::size_t arguments_of_all)
+      : program(of), arguments(arguments_of_all), preparing(arguments_of_all) {}
 
   const LoadedProgram::State& program;
   std::vector<Tensor> inputs, outputs;
   std::shared_ptr<Storage> arena;
   LoadedProgram::State::Arguments arguments;
+  /// Of constant operands: prepared before the first launch, and again when one was written.
+  std::shared_ptr<PreparedOperands> prepared;
+  LoadedProgram::State::Arguments preparing;
+  bool is_prepared = false;
+
+  void prepare();
+  Storage* prepared_memory() const { return prepared == nullptr ? nullptr : prepared->memory_.get(); }
 };
+
+void BoundProgram::State::prepare() {
+  if (prepared == nullptr || (is_prepared && prepared->is_current(inputs))) return;
+  for (PreparedOperands::Constant& constant : prepared->constants_)
+    constant.version = constant.operand.storage()->version();
+  is_prepared = false;
+  program.launch(inputs, {}, preparing, nullptr, prepared->memory_.get());
+  is_prepared = true;
+}
 
 BoundProgram::BoundProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
 BoundProgram::~BoundProgram() = default;
 BoundProgram::BoundProgram(BoundProgram&&) noexcept = default;
 
 void BoundProgram::launch() {
-  state_->program.launch(state_->inputs, state_->outputs, state_->arguments, state_->arena.get());
+  state_->prepare();
+  state_->program.launch(state_->inputs, state_->outputs, state_->arguments, state_->arena.get(),
+                         state_->prepared_memory());
 }
 
 std::vector<double> BoundProgram::launch_timed() {
+  state_->prepare();
   std::vector<double> times;
-  state_->program.launch(state_->inputs, state_->outputs, state_->arguments, state_->arena.get(), &times);
+  state_->program.launch(state_->inputs, state_->outputs, state_->arguments, state_->arena.get(),
+                         state_->prepared_memory(), &times);
   return times;
 }
 
 BoundProgram LoadedProgram::bind(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const {
   const State& state = *state_;
-  for (const Tensor& input : inputs) {
-    if (input.is_contiguous()) continue;
-    throw InputError(op_prefix(*state.program) + "operands to bind must be dense, and " + input.type().to_string() +
-                     " on " + input.device().name() + " is a strided view; use `.contiguous()` first");
-  }
+  for (const Tensor& input : inputs) state.require_dense(input, "operands to bind");
   auto bound = std::make_unique<BoundProgram::State>(state, state.argument_count);
   state.with_plan(inputs, scalars, [&](Operands dense, const Plan& plan, std::span<const std::int64_t> symbols) {
     state.check_outputs(dense, outputs, plan);
@@ -608,10 +719,18 @@ BoundProgram LoadedProgram::bind(Operands inputs, std::span<const scalar::Value>
     for (const Tensor& output : outputs) bound->outputs.push_back(output);
     if (plan.arena_bytes > 0)
       bound->arena = Storage::allocate(state.backend, static_cast<std::size_t>(plan.arena_bytes));
-    const State::Call call{bound->inputs, scalars, bound->outputs, plan, symbols};
+    if (!state.constant_inputs.empty()) {
+      bound->prepared = std::make_shared<PreparedOperands>();
+      for (const int input : state.constant_inputs)
+        bound->prepared->constants_.push_back({input, bound->inputs[static_cast<std::size_t>(input)], 0});
+      bound->prepared->memory_ = Storage::allocate(state.backend, static_cast<std::size_t>(plan.prepared_bytes));
+    }
+    const State::Call call{bound->inputs, scalars, bound->outputs, plan, symbols, bound->prepared_memory()};
     InlineVector<std::byte*, 32> addresses(state.program->buffers.size());
     state.find_addresses(call, bound->arena.get(), addresses.data());
-    state.fill_arguments(call, addresses.data(), bound->arguments);
+    const bool prepares = bound->prepared != nullptr;
+    state.fill_arguments(call, addresses.data(), prepares ? State::Part::Rest : State::Part::All, bound->arguments);
+    if (prepares) state.fill_arguments(call, addresses.data(), State::Part::Preparing, bound->preparing);
   });
   return BoundProgram(std::move(bound));
 }

@@ -15,11 +15,34 @@
 
 namespace corrloom::runtime {
 
+class Storage;
+
 /// The one device of an op's operands, `preferred` (or the host) when there are none. Throws InputError, which names
 /// every operand with its device and the calls that mend it, when they are on several, and when they are not on
 /// `preferred`.
 Device device_of_operands(const std::string& op, std::span<const std::string> names, Operands operands,
                           std::optional<Device> preferred = {});
+
+/// What the preparing kernels of a program made of its constant operands: packed copies that serve until an operand
+/// changes. It keeps those operands.
+class PreparedOperands {
+ public:
+  /// Whether it is of these operands as they are: the same memory, which no op and no copy has written since. What is
+  /// changed through a pointer does not show.
+  bool is_current(Operands inputs) const;
+
+ private:
+  friend class LoadedProgram;
+  friend class BoundProgram;
+  struct Constant {
+    int input;  ///< position among the inputs
+    Tensor operand;
+    std::uint64_t version;
+  };
+  std::vector<Constant> constants_;
+  std::shared_ptr<Storage> memory_;
+};
+using PreparedRef = std::shared_ptr<const PreparedOperands>;
 
 /// A call whose operands are checked and whose arguments are laid out: launching it again costs little more than the
 /// kernels. It keeps its operands, and the program must outlive it. One thread at a time.
@@ -28,7 +51,8 @@ class BoundProgram {
   ~BoundProgram();
   BoundProgram(BoundProgram&&) noexcept;
 
-  /// Runs on what the operands hold now. Throws as `run_into` does for what shows at run time.
+  /// Runs on what the operands hold now; of constant operands, what was prepared of them is used until an op or a copy
+  /// writes them. Throws as `run_into` does for what shows at run time.
   void launch();
   /// The same with every kernel waited for: the microseconds that each took.
   std::vector<double> launch_timed();
@@ -61,10 +85,18 @@ class LoadedProgram {
   /// to dense ones first. Throws InputError when operands do not suit (number, dtype, shape, device: each named with
   /// found and wanted), when an entry check does not hold or, where the device is synchronous, when a data-dependent
   /// check failed; on an asynchronous one that surfaces when an output is waited for.
-  std::vector<Tensor> run(Operands inputs, std::span<const scalar::Value> scalars = {}) const;
+  /// `prepared`, if it is not null, must be current for the inputs; without it everything is prepared in the call.
+  std::vector<Tensor> run(Operands inputs, std::span<const scalar::Value> scalars = {},
+                          const PreparedOperands* prepared = nullptr) const;
   /// Runs on the caller's outputs, which must be dense and overlap neither an input nor one another unless the op says
   /// `in`.
-  void run_into(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const;
+  void run_into(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs,
+                const PreparedOperands* prepared = nullptr) const;
+
+  /// Whether the program has preparing kernels.
+  bool can_prepare() const;
+  /// Runs them. Throws InputError as `run` does for operands that do not suit, and for strided ones.
+  PreparedRef prepare(Operands inputs, std::span<const scalar::Value> scalars) const;
 
   /// Checks a call as `run_into` does and keeps it for many launches. Strided inputs are refused.
   BoundProgram bind(Operands inputs, std::span<const scalar::Value> scalars, Operands outputs) const;

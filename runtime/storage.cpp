@@ -57,6 +57,7 @@ std::shared_ptr<Storage> Storage::wrap(BackendRef backend, void* memory, std::si
   auto storage = std::shared_ptr<Storage>(new Storage(std::move(backend), bytes, {}));
   storage->data_ = static_cast<std::byte*>(memory);
   storage->release_ = std::move(release);
+  storage->note_exposed();
   return storage;
 }
 
@@ -130,6 +131,7 @@ void Storage::note_read(WorkRef work) {
 }
 
 void Storage::note_write(WorkRef work) {
+  note_change();
   const std::lock_guard lock(mutex_);
   reads_.clear();
   last_write_ = std::move(work);

@@ -58,6 +58,13 @@ class Storage {
   const BackendRef& backend() const { return backend_; }
   HostMemory host_memory() const { return host_memory_; }
 
+  /// How often something was written here by ops and copies since it was made; counted when such work is launched.
+  std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  void note_change() { version_.fetch_add(1, std::memory_order_acq_rel); }
+  /// Whether somebody was given a pointer through which contents may change without a count.
+  bool is_exposed() const { return exposed_.load(std::memory_order_acquire); }
+  void note_exposed() { exposed_.store(true, std::memory_order_release); }
+
   /// Lets work that is launched next on `stream` see what was written before, wherever that was. Work of the host is
   /// launched when this returns: it waits.
   void order_read(DeviceBackend& backend, Stream stream) const;
@@ -97,6 +104,8 @@ class Storage {
   std::function<void()> release_;
   bool is_owned_ = false;
 
+  std::atomic<std::uint64_t> version_{0};
+  std::atomic<bool> exposed_{false};
   std::atomic<bool> has_work_{false};  ///< false: nothing was ever noted, and no lock is needed to know it
   mutable std::mutex mutex_;
   WorkRef last_write_;

@@ -27,7 +27,7 @@ struct ByteRange {
 
 /// The bytes that elements of a tensor may occupy; empty without elements.
 ByteRange byte_range(const Tensor& tensor) {
-  const auto* const address = static_cast<const std::byte*>(tensor.address());
+  const auto* const address = static_cast<const std::byte*>(runtime::TensorAccess::address(tensor));
   if (tensor.element_count() == 0) return {address, address};
   // A tensor that exists has offsets that fit.
   const runtime::OffsetRange range = *runtime::offset_range(tensor.shape(), tensor.strides());
@@ -55,7 +55,7 @@ void copy_on_device(Storage& to_storage, std::byte* to, const Shape& to_strides,
   const BackendRef& backend = to_storage.backend();
   const int bytes = byte_size(from.dtype());
   if (backend->device().is_cpu()) {
-    runtime::copy_elements(to, to_strides, from.address(), from.strides(), from.shape(), bytes);
+    runtime::copy_elements(to, to_strides, runtime::TensorAccess::address(from), from.strides(), from.shape(), bytes);
     return;
   }
   const Tensor on_host = from.to(cpu());
@@ -107,13 +107,16 @@ runtime::WorkRef enqueue_copy(const Tensor& to, const Tensor& from) {
   std::exception_ptr failure;
   try {
     if (to_backend == from_backend) {
-      worker->copy_within(to.address(), from.address(), bytes, stream);
+      worker->copy_within(runtime::TensorAccess::address(to), runtime::TensorAccess::address(from), bytes, stream);
     } else if (to_host) {
-      worker->copy_to_host(to.address(), from.address(), bytes, stream, target.host_memory());
+      worker->copy_to_host(runtime::TensorAccess::address(to), runtime::TensorAccess::address(from), bytes, stream,
+                           target.host_memory());
     } else if (from_host) {
-      worker->copy_from_host(to.address(), from.address(), bytes, stream, source.host_memory());
+      worker->copy_from_host(runtime::TensorAccess::address(to), runtime::TensorAccess::address(from), bytes, stream,
+                             source.host_memory());
     } else {
-      worker->copy_from_peer(to.address(), *from_backend, from.address(), bytes, stream);
+      worker->copy_from_peer(runtime::TensorAccess::address(to), *from_backend, runtime::TensorAccess::address(from),
+                             bytes, stream);
     }
   } catch (const std::exception&) {
     failure = std::current_exception();
@@ -142,7 +145,7 @@ void copy_dense(const Tensor& to, const Tensor& from) {
 template <class ValueOf>
 Tensor generate(Shape shape, DType dtype, Device device, ValueOf value_of) {
   Tensor result = Tensor::empty(std::move(shape), dtype);
-  auto* const elements = static_cast<std::byte*>(result.address());
+  auto* const elements = static_cast<std::byte*>(runtime::TensorAccess::address(result));
   const int bytes = byte_size(dtype);
   runtime::for_each_range(result.element_count(), static_cast<double>(result.element_count()) * 4,
                           [&](std::int64_t first, std::int64_t last) {
@@ -216,7 +219,8 @@ Tensor Tensor::from_data(const void* elements, Shape shape, DType dtype, Device 
   Storage& storage = *result.storage();
   const BackendRef& backend = storage.backend();
   const runtime::Stream stream = stream_of_copy(*backend, true, result.byte_count());
-  backend->copy_from_host(result.address(), elements, static_cast<std::size_t>(result.byte_count()), stream);
+  backend->copy_from_host(runtime::TensorAccess::address(result), elements,
+                          static_cast<std::size_t>(result.byte_count()), stream);
   if (backend->is_asynchronous()) storage.note_write(std::make_shared<const runtime::Work>(backend, stream));
   return result;
 }
@@ -255,18 +259,8 @@ Tensor Tensor::wrap(void* elements, Shape shape, DType dtype, std::function<void
   return make(std::move(storage), -start, dtype, std::move(shape), std::move(strides));
 }
 
-namespace {
-
-[[noreturn]] void reject_undefined() {
+void Tensor::reject_undefined() {
   throw InputError("a tensor is used that was never given a value");
-}
-
-}  // namespace
-
-const Tensor::State& Tensor::state() const {
-  if (state_ == nullptr) [[unlikely]]
-    reject_undefined();
-  return *state_;
 }
 
 const Shape& Tensor::shape() const {
@@ -294,6 +288,7 @@ bool Tensor::is_contiguous() const {
   return state().dense;
 }
 void* Tensor::address() const {
+  state().storage->note_exposed();
   return state().address();
 }
 void Tensor::wait() const {
@@ -303,14 +298,15 @@ const std::shared_ptr<Storage>& Tensor::storage() const {
   return state().storage;
 }
 
-void* Tensor::host_data(DType wanted) const {
+void* Tensor::host_data(DType wanted, bool may_write) const {
   const std::string self = type().to_string() + " on " + device().name();
   if (dtype() != wanted)
     throw InputError("the elements of " + self + " are asked for as " + std::string(name_of(wanted)));
   if (!device().is_cpu()) throw InputError("the elements of " + self + " are not on the host; use `.to(cpu())` first");
   if (!is_contiguous()) throw InputError(self + " is a strided view; use `.contiguous()` first");
   wait();
-  return address();
+  if (may_write) storage()->note_exposed();
+  return state().address();
 }
 
 scalar::Value Tensor::element(std::int64_t position) const {
@@ -467,7 +463,7 @@ Tensor Tensor::to(DType target) const {
   if (target == dtype()) return *this;
   const Tensor source = to(cpu()).contiguous();
   source.wait();  // a tensor of the host may have work in flight itself
-  const auto* const elements = static_cast<const std::byte*>(source.address());
+  const auto* const elements = static_cast<const std::byte*>(runtime::TensorAccess::address(source));
   const int bytes = byte_size(dtype());
   return generate(shape(), target, device(), [&](std::int64_t k) {
     return runtime::cast(runtime::read_element(elements + k * bytes, source.dtype()), target);
@@ -480,6 +476,7 @@ void Tensor::copy_from(const Tensor& source) const {
   }
   if (element_count() == 0 || is_same_as(source)) return;
   if (overlaps(source)) return copy_from(source.copy());
+  storage()->note_change();
   if (is_contiguous() && source.is_contiguous()) return copy_dense(*this, source);
   const Tensor here = source.to(device());
   here.wait();
@@ -507,7 +504,7 @@ bool Tensor::overlaps(const Tensor& other) const {
 Tensor zeros(Shape shape, DType dtype, Device device) {
   Tensor result = Tensor::empty(std::move(shape), dtype, device);
   const BackendRef& backend = result.storage()->backend();
-  backend->fill(result.address(), std::byte{0}, static_cast<std::size_t>(result.byte_count()));
+  backend->fill(runtime::TensorAccess::address(result), std::byte{0}, static_cast<std::size_t>(result.byte_count()));
   if (backend->is_asynchronous()) result.storage()->note_write(std::make_shared<const runtime::Work>(backend));
   return result;
 }

@@ -141,11 +141,13 @@ class CORRLOOM_API Tensor {
   bool is_contiguous() const;
 
   /// The elements of a dense tensor on the host; waits for what produces them and throws what that work failed with.
+  /// Ask for `const` elements where they are only read: what has a pointer may change them without anybody's notice, so
+  /// that nothing made of them can be kept for the next call (`Module`).
   template <class T>
   T* data() const {
-    return static_cast<T*>(host_data(dtype_of<T>()));
+    return static_cast<T*>(host_data(dtype_of<T>(), !std::is_const_v<T>));
   }
-  /// The address of the first element on its device, without waiting.
+  /// The address of the first element on its device, without waiting. The elements may be changed through it.
   void* address() const;
   /// Waits for the work that writes this tensor and throws what it failed with.
   void wait() const;
@@ -206,7 +208,8 @@ class CORRLOOM_API Tensor {
   /// A dense tensor with these elements: on this device, on the host, or already on the one that they go to.
   Tensor dense_for_copy(Device target) const;
   const State& state() const;
-  void* host_data(DType wanted) const;
+  [[noreturn]] static void reject_undefined();
+  void* host_data(DType wanted, bool may_write) const;
   static void check_count(std::size_t found, const Shape& shape);
 
   std::shared_ptr<const State> state_;

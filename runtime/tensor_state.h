@@ -20,6 +20,12 @@ struct Tensor::State {
   std::byte* address() const { return storage->data() + byte_offset; }
 };
 
+inline const Tensor::State& Tensor::state() const {
+  if (state_ == nullptr) [[unlikely]]
+    reject_undefined();
+  return *state_;
+}
+
 namespace runtime {
 
 /// Equality of vectors calls memcmp, which takes longer than a few extents do.
@@ -31,10 +37,12 @@ inline bool is_same_shape(const Shape& a, const Shape& b) {
   return true;
 }
 
-/// The state of a tensor without a call, for the path of a launch. The tensor must be defined.
+/// The state of a tensor without a call, for the path of a launch. Throws InputError for an undefined one.
 struct TensorAccess {
   using State = Tensor::State;
-  static const State& state(const Tensor& tensor) { return *tensor.state_; }
+  static const State& state(const Tensor& tensor) { return tensor.state(); }
+  /// The address for the runtime's own use, which `Storage::is_exposed` need not know of.
+  static void* address(const Tensor& tensor) { return tensor.state().address(); }
 };
 
 }  // namespace runtime

@@ -181,8 +181,9 @@ struct KernelInfo {
   std::int64_t blocks = 0;
   int threads = 1;  ///< of a block
   std::int64_t shared_bytes = 0;
-  double flops = 0;  ///< estimate
-  double bytes = 0;  ///< estimate of what it reads and writes
+  double flops = 0;       ///< estimate
+  double bytes = 0;       ///< estimate of what it reads and writes
+  bool prepares = false;  ///< makes something of constant operands: a bound call runs it before the first run only
 };
 
 /// A call of a compiled op that is ready to run, as often as wanted. One thread at a time.
@@ -231,7 +232,8 @@ class CORRLOOM_API Compiled {
   }
 
   /// The call on those arguments and outputs, checked and laid out once: the path of the lowest latency. Tensors must
-  /// be dense; they are kept, and every run uses what they hold then.
+  /// be dense; they are kept, and every run uses what they hold then. Of operands that were named as constant, what is
+  /// packed serves all runs, until an op or a copy writes one of them; they must not be changed through a pointer.
   BoundCall bind(std::span<const Argument> arguments, std::span<const Tensor> outputs) const;
   BoundCall bind(std::initializer_list<Argument> arguments, std::initializer_list<Tensor> outputs) const {
     return bind(std::span(arguments.begin(), arguments.size()), std::span(outputs.begin(), outputs.size()));
@@ -282,9 +284,11 @@ class CORRLOOM_API Op {
   }
 
   /// Compiles for one argument a parameter, or for the tensors alone. A scalar that decides a range or a subscript must
-  /// be given. `schedule` is the text of a schedule to use instead of the chosen one. Throws RuntimeError when the
-  /// device is not there.
-  Compiled compile(const std::vector<TypeArgument>& arguments, Device device, const std::string& schedule = {}) const;
+  /// be given. `schedule` is the text of a schedule to use instead of the chosen one. `constants` names tensors that
+  /// stay the same for many calls: a bound call packs them once, every other call packs them itself. Throws
+  /// RuntimeError when the device is not there.
+  Compiled compile(const std::vector<TypeArgument>& arguments, Device device, const std::string& schedule = {},
+                   const std::vector<std::string>& constants = {}) const;
   /// The same for a target, `host` or a PTX architecture such as `sm_90a`; needs no device, and the result cannot be
   /// called. Throws InputError for an unknown target.
   Compiled compile_for(const std::vector<TypeArgument>& arguments, const std::string& target,
@@ -363,6 +367,10 @@ class CORRLOOM_API Library {
 
 /// An op together with the tensors for its `param` inputs, or several modules one after the other. A handle: copies
 /// name the same module. Calls are safe from any number of threads at once while nobody changes the parameters.
+///
+/// Parameters are packed once into the layout that the kernels want, and again when an op or a copy has written them. A
+/// parameter whose memory somebody has a pointer to that may write (`data` of elements that are not const, `address`,
+/// `wrap`, DLPack) is packed in every call instead.
 class CORRLOOM_API Module {
  public:
   using Named = std::vector<std::pair<std::string, Module>>;

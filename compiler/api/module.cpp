@@ -32,12 +32,29 @@ void scatter(ModuleState& state, const std::string& prefix, const ParameterSet& 
     const Tensor& value = from[prefix + parameter.name].value;
     if (value.is_defined()) state.parameters.set(parameter.name, value);
   }
+  state.packed.clear();
   for (const auto& [name, part] : state.parts) scatter(*part.state(), prefix + name + ".", from);
 }
 
 void gather_declared(const ModuleState& state, const std::string& prefix, std::map<std::string, Init>& into) {
   for (const auto& [name, init] : state.declared) into.emplace(prefix + name, init);
   for (const auto& [name, part] : state.parts) gather_declared(*part.state(), prefix + name + ".", into);
+}
+
+/// Calls the op of a module with all of its arguments. What it owns is packed once as long as it does not change.
+std::vector<Tensor> call_with(ModuleState& state, std::span<const Argument> arguments) {
+  const api::OpCore& core = *state.op->core();
+  std::vector<Tensor> constants;
+  for (const ParameterSet::Parameter& parameter : state.parameters.parameters()) {
+    if (core.constant_parameters().contains(parameter.name)) constants.push_back(parameter.value);
+  }
+  if (constants.empty() || !state.packed.are_stable(constants)) return state.op->call(arguments);
+  const api::SplitArguments split = api::split_arguments(core.info(), arguments);
+  const Device device = runtime::device_of_operands(core.info().name, core.tensor_names(), split.operands(), {});
+  const api::CompiledState& compiled = core.compiled_for(split, device, /*constant_parameters=*/true);
+  const auto scalars = compiled.program_scalars(split.scalars.span());
+  const runtime::PreparedRef prepared = state.packed.prepared_for(compiled, split.operands(), scalars.span());
+  return compiled.loaded->run(split.operands(), scalars.span(), prepared.get());
 }
 
 /// How a parameter starts that nothing is said of.
@@ -246,7 +263,7 @@ std::vector<Tensor> Module::call(std::span<const Argument> arguments) const {
   if (next < arguments.size())
     throw InputError("op `" + info.name + "`: found " + api::counted(arguments.size(), "argument") + "; wanted " +
                      std::to_string(next) + " besides the parameters of the module");
-  return state_->op->call(all);
+  return call_with(*state_, all);
 }
 
 Tensor Module::call_for_one(std::span<const Argument> arguments) const {

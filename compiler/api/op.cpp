@@ -98,10 +98,12 @@ void Op::run_into(std::span<const Argument> arguments, std::span<const Tensor> o
   compiled.loaded->run_into(split.operands(), compiled.program_scalars(split.scalars.span()).span(), outputs);
 }
 
-Compiled Op::compile(const std::vector<TypeArgument>& arguments, Device device, const std::string& schedule) const {
+Compiled Op::compile(const std::vector<TypeArgument>& arguments, Device device, const std::string& schedule,
+                     const std::vector<std::string>& constants) const {
   const api::OpCore& core = core_->instance_for(arguments);
   const auto [types, scalars] = core.split_types(arguments);
-  return Compiled(core.compile(types, scalars, api::target_of(device), device, schedule));
+  return Compiled(
+      core.compile(types, scalars, api::target_of(device), device, schedule, core.constants_named(constants)));
 }
 
 Compiled Op::compile_for(const std::vector<TypeArgument>& arguments, const std::string& target,

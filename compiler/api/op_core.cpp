@@ -62,7 +62,7 @@ std::vector<KernelInfo> kernels_of(const kernel::CompiledProgram& program) {
   std::vector<KernelInfo> kernels;
   for (const kernel::Kernel& kernel : program.kernels) {
     kernels.push_back({kernel.name, kernel.op, kernel.blocks.as_constant().value_or(-1), kernel.threads,
-                       kernel.shared_bytes, kernel.flops, kernel.bytes});
+                       kernel.shared_bytes, kernel.flops, kernel.bytes, kernel.prepares});
   }
   return kernels;
 }
@@ -143,7 +143,25 @@ OpCore::OpCore(frontend::Program program, std::string name, frontend::OpSignatur
       tensor_names_.push_back(parameter.name);
     else
       scalar_parameters_.push_back(&parameter);
+    if (parameter.is_tensor && parameter.is_owned && !is_written(parameter.name))
+      constant_parameters_.insert(parameter.name);
   }
+}
+
+bool OpCore::is_written(const std::string& tensor) const {
+  return std::any_of(info_.results.begin(), info_.results.end(),
+                     [&](const ResultInfo& result) { return result.in == tensor; });
+}
+
+std::set<std::string> OpCore::constants_named(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    if (std::find(tensor_names_.begin(), tensor_names_.end(), name) == tensor_names_.end())
+      throw InputError("op `" + info_.name + "` has no tensor `" + name.substr(0, 80) + "` that could be constant; " +
+                       suggestion(name, tensor_names_));
+    if (is_written(name))
+      throw InputError("op `" + info_.name + "` writes " + name + ", so that it cannot be constant");
+  }
+  return {names.begin(), names.end()};
 }
 
 frontend::Instance OpCore::inferred(std::span<const Argument> arguments) const {
@@ -278,8 +296,8 @@ frontend::SymbolValues OpCore::bind(std::span<const TensorType> types,
 }
 
 CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const std::optional<Value>> scalars,
-                            const kernel::Target& target, std::optional<Device> device,
-                            const std::string& schedule) const {
+                            const kernel::Target& target, std::optional<Device> device, const std::string& schedule,
+                            const std::set<std::string>& constants) const {
   const auto start = std::chrono::steady_clock::now();
   runtime::TraceScope trace("compile", info_.name);
   if (trace.is_active()) trace.add_detail("target", target.name);
@@ -295,7 +313,8 @@ CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const s
     else
       values.erase(scalar_parameters_[k]->name);
   }
-  driver::CompileOptions options{.target = target, .bindings = std::move(values), .cache = library_.cache()};
+  driver::CompileOptions options{
+      .target = target, .bindings = std::move(values), .constants = constants, .cache = library_.cache()};
   if (!schedule.empty()) options.schedule = std::make_shared<const SourceFile>("the schedule", schedule);
 
   const auto run = [graph = lowered.graph, name = info_.name](const driver::CompileOptions& chosen) {
@@ -327,8 +346,8 @@ CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const s
 }
 
 bool OpCore::matches(const Entry& entry, const SplitArguments& arguments, const std::vector<int>& deciding,
-                     Device device) const {
-  if (entry.device != device) return false;
+                     Setting setting) const {
+  if (entry.device != setting.device || entry.constant_parameters != setting.constant_parameters) return false;
   for (std::size_t k = 0; k < entry.types.size(); ++k) {
     const runtime::TensorAccess::State& tensor = runtime::TensorAccess::state(*arguments.tensors[k]);
     if (entry.types[k].dtype != tensor.dtype || !runtime::is_same_shape(entry.types[k].shape, tensor.shape))
@@ -341,11 +360,11 @@ bool OpCore::matches(const Entry& entry, const SplitArguments& arguments, const 
 }
 
 OpCore::EntryRef OpCore::find(std::size_t hash, const SplitArguments& arguments, const std::vector<int>& deciding,
-                              Device device) const {
+                              Setting setting) const {
   const auto bucket = cache_.find(hash);
   if (bucket == cache_.end()) return nullptr;
   const auto entry = std::find_if(bucket->second.begin(), bucket->second.end(),
-                                  [&](const EntryRef& one) { return matches(*one, arguments, deciding, device); });
+                                  [&](const EntryRef& one) { return matches(*one, arguments, deciding, setting); });
   return entry == bucket->second.end() ? nullptr : *entry;
 }
 
@@ -354,14 +373,16 @@ void OpCore::forget(std::size_t hash, const EntryRef& entry) const {
   std::erase(cache_[hash], entry);
 }
 
-const CompiledState& OpCore::compiled_for(const SplitArguments& arguments, Device device) const {
+const CompiledState& OpCore::compiled_for(const SplitArguments& arguments, Device device,
+                                          bool constant_parameters) const {
   const Entry* const latest = latest_.load(std::memory_order_acquire);
-  if (latest != nullptr && matches(*latest, arguments, lowered().deciding, device))
+  if (latest != nullptr && matches(*latest, arguments, lowered().deciding, {device, constant_parameters}))
     return *latest->ready.load(std::memory_order_acquire);
-  return find_or_compile(arguments, device);
+  return find_or_compile(arguments, {device, constant_parameters});
 }
 
-const CompiledState& OpCore::find_or_compile(const SplitArguments& arguments, Device device) const {
+const CompiledState& OpCore::find_or_compile(const SplitArguments& arguments, Setting setting) const {
+  const Device device = setting.device;
   const std::vector<int>& deciding = lowered().deciding;
   std::size_t hash = mix(static_cast<std::size_t>(device.kind()), static_cast<std::uint64_t>(device.index()));
   for (const Tensor& tensor : arguments.operands()) {
@@ -378,7 +399,7 @@ const CompiledState& OpCore::find_or_compile(const SplitArguments& arguments, De
   };
   {
     std::shared_lock lock(cache_mutex_);
-    if (const EntryRef entry = find(hash, arguments, deciding, device)) {
+    if (const EntryRef entry = find(hash, arguments, deciding, setting)) {
       lock.unlock();
       return answer(*entry);
     }
@@ -389,20 +410,21 @@ const CompiledState& OpCore::find_or_compile(const SplitArguments& arguments, De
   bool is_mine = false;
   {
     const std::unique_lock lock(cache_mutex_);
-    entry = find(hash, arguments, deciding, device);
+    entry = find(hash, arguments, deciding, setting);
     if (entry == nullptr) {
       is_mine = true;
       std::vector<Value> values;
       for (const int number : deciding) values.push_back(arguments.scalars[static_cast<std::size_t>(number)]);
-      entry = std::make_shared<const Entry>(device, types_of(arguments.operands()), std::move(values),
-                                            promise.get_future().share());
+      entry = std::make_shared<const Entry>(device, setting.constant_parameters, types_of(arguments.operands()),
+                                            std::move(values), promise.get_future().share());
       cache_[hash].push_back(entry);
     }
   }
   if (!is_mine) return answer(*entry);
   try {
     const std::vector<std::optional<Value>> scalars(arguments.scalars.begin(), arguments.scalars.end());
-    promise.set_value(compile(entry->types, scalars, target_of(device), device, {}));
+    promise.set_value(compile(entry->types, scalars, target_of(device), device, {},
+                              setting.constant_parameters ? constant_parameters_ : std::set<std::string>()));
   } catch (...) {
     // Those who wait hear the same; the next call tries again.
     forget(hash, entry);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -85,12 +86,20 @@ class OpCore {
 
   /// The op for those arguments on a device: from the cache, or compiled by exactly one of the threads that ask. Lives
   /// as long as this op.
-  const CompiledState& compiled_for(const SplitArguments& arguments, Device device) const;
+  /// With `constant_parameters`, what it owns as a module stays the same for many calls.
+  const CompiledState& compiled_for(const SplitArguments& arguments, Device device,
+                                    bool constant_parameters = false) const;
 
   /// Compiles for types; scalars without a value stay open unless they decide ranges. `device` is empty for a target
   /// without one.
   CompiledRef compile(std::span<const TensorType> types, std::span<const std::optional<scalar::Value>> scalars,
-                      const kernel::Target& target, std::optional<Device> device, const std::string& schedule) const;
+                      const kernel::Target& target, std::optional<Device> device, const std::string& schedule,
+                      const std::set<std::string>& constants = {}) const;
+  /// Names of tensors that can stay the same for many calls. Throws InputError for one that is no tensor of the op, and
+  /// for one that the op writes.
+  std::set<std::string> constants_named(const std::vector<std::string>& names) const;
+  /// The tensors that a module of the op owns, but for those that it writes.
+  const std::set<std::string>& constant_parameters() const { return constant_parameters_; }
   /// One type a tensor and one value a scalar out of the arguments of `Op::compile`.
   std::pair<std::vector<TensorType>, std::vector<std::optional<scalar::Value>>> split_types(
       const std::vector<TypeArgument>& arguments) const;
@@ -103,10 +112,15 @@ class OpCore {
  private:
   /// What a compiled op is found by.
   struct Entry {
-    Entry(Device on, std::vector<TensorType> of, std::vector<scalar::Value> values,
+    Entry(Device on, bool with_constants, std::vector<TensorType> of, std::vector<scalar::Value> values,
           std::shared_future<CompiledRef> result)
-        : device(on), types(std::move(of)), deciding(std::move(values)), compiled(std::move(result)) {}
+        : device(on),
+          constant_parameters(with_constants),
+          types(std::move(of)),
+          deciding(std::move(values)),
+          compiled(std::move(result)) {}
     Device device;
+    bool constant_parameters;
     std::vector<TensorType> types;
     std::vector<scalar::Value> deciding;  ///< values of the scalars that decide ranges
     std::shared_future<CompiledRef> compiled;
@@ -120,14 +134,21 @@ class OpCore {
     std::vector<int> deciding;
   };
   const Lowered& lowered() const;
+  /// Where a call runs, and whether what a module owns is constant in it.
+  struct Setting {
+    Device device;
+    bool constant_parameters;
+  };
   bool matches(const Entry& entry, const SplitArguments& arguments, const std::vector<int>& deciding,
-               Device device) const;
+               Setting setting) const;
   EntryRef find(std::size_t hash, const SplitArguments& arguments, const std::vector<int>& deciding,
-                Device device) const;
+                Setting setting) const;
   void forget(std::size_t hash, const EntryRef& entry) const;
-  const CompiledState& find_or_compile(const SplitArguments& arguments, Device device) const;
+  const CompiledState& find_or_compile(const SplitArguments& arguments, Setting setting) const;
 
   frontend::Instance inferred(const frontend::Arguments& arguments) const;
+  /// Whether a result takes over the tensor's storage.
+  bool is_written(const std::string& tensor) const;
 
   frontend::Program program_;
   std::string name_;
@@ -138,6 +159,7 @@ class OpCore {
   OpInfo info_;
   std::vector<std::string> tensor_names_;
   std::vector<const ParameterInfo*> scalar_parameters_;
+  std::set<std::string> constant_parameters_;
 
   mutable std::mutex lowering_mutex_;
   mutable std::unique_ptr<const Lowered> lowered_;

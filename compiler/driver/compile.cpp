@@ -9,6 +9,7 @@
 #include "compiler/driver/size_expr.h"
 #include "compiler/passes/apply_staging.h"
 #include "compiler/passes/choose_schedule.h"
+#include "compiler/passes/constant_values.h"
 #include "compiler/passes/lower_to_loops.h"
 #include "compiler/passes/readers.h"
 #include "ir/base/errors.h"
@@ -60,8 +61,9 @@ double operations_of(const tensor::Op& op) {
 class ProgramBuilder {
  public:
   ProgramBuilder(const tensor::Graph& graph, const std::vector<passes::LoweredKernel>& kernels,
-                 const kernel::Target& target)
+                 const kernel::Target& target, const std::set<std::string>& constants)
       : graph_(graph), kernels_(kernels), buffer_of_(graph.ops.size(), -1) {
+    if (!constants.empty()) constant_ = passes::constant_values(graph, constants);
     program_.op = graph.name;
     program_.target = target;
   }
@@ -69,7 +71,11 @@ class ProgramBuilder {
   /// Nothing when a condition cannot be tested at entry, which is reported.
   std::optional<CompiledProgram> run(Diagnostics& diagnostics) {
     add_symbols();
-    for (TensorId input : graph_.inputs) add_buffer(input, input, kernel::Buffer::Role::Input, graph_.op(input).name);
+    for (TensorId input : graph_.inputs) {
+      const int number = add_buffer(input, input, kernel::Buffer::Role::Input, graph_.op(input).name);
+      program_.buffers[static_cast<std::size_t>(number)].constant =
+          !constant_.empty() && constant_[static_cast<std::size_t>(input.index)];
+    }
     for (const tensor::Output& output : graph_.outputs) {
       const int number = add_buffer(output.value, passes::storage_root(graph_, output.value),
                                     kernel::Buffer::Role::Output, output.name);
@@ -163,9 +169,23 @@ class ProgramBuilder {
       kernel.arguments.push_back({kernel::Argument::Kind::Scalar, static_cast<int>(k), {}});
     }
     if (loop::has_checks(lowered.function)) kernel.arguments.push_back({kernel::Argument::Kind::ErrorSlot, 0, {}});
+    mark_preparing(lowered, kernel);
     kernel.flops = operations_of(graph_.op(lowered.compute));
     for (TensorId inside : lowered.inside) kernel.flops += operations_of(graph_.op(inside));
     program_.kernels.push_back(std::move(kernel));
+  }
+
+  /// A kernel prepares when its value is constant, though no result, and nothing in it can fail; buffers tell what it
+  /// needs.
+  void mark_preparing(const passes::LoweredKernel& lowered, kernel::Kernel& kernel) {
+    if (constant_.empty() || !constant_[static_cast<std::size_t>(lowered.compute.index)]) return;
+    kernel::Buffer& result = program_.buffers[static_cast<std::size_t>(buffer_of(lowered.compute))];
+    if (result.role != kernel::Buffer::Role::Workspace || loop::has_checks(lowered.function)) return;
+    for (TensorId read : lowered.buffers) {
+      const kernel::Buffer& buffer = program_.buffers[static_cast<std::size_t>(buffer_of(read))];
+      if (&buffer != &result && !buffer.constant && buffer.contents.empty()) return;
+    }
+    kernel.prepares = result.constant = true;
   }
 
   static double bytes_of(const kernel::Buffer& buffer) {
@@ -213,7 +233,8 @@ class ProgramBuilder {
   const std::vector<passes::LoweredKernel>& kernels_;
   std::vector<int> buffer_of_;  ///< of each root value
   std::set<int> used_;
-  std::set<TensorId> inside_;  ///< computed in other computes' kernels
+  std::set<TensorId> inside_;   ///< computed in other computes' kernels
+  std::vector<bool> constant_;  ///< by op of the graph; empty when no input is constant
   CompiledProgram program_;
 };
 
@@ -246,6 +267,7 @@ CacheKey key_of(const Compiled& compiled, const kernel::Target& target, const Co
   std::string interface;
   for (const kernel::Kernel& kernel : program.kernels) {
     interface += kernel.name + " threads " + std::to_string(kernel.threads);
+    if (kernel.prepares) interface += " prepares";
     for (const kernel::Argument& argument : kernel.arguments)
       interface += " " + std::to_string(static_cast<int>(argument.kind)) + "." + std::to_string(argument.index);
     interface += "\n";
@@ -290,6 +312,7 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
   passes::PassContext ctx;
   ctx.target = options.target;
   ctx.bindings = options.bindings;
+  ctx.constants = options.constants;
   passes::Choices choices;
   if (options.keep_reports) ctx.choices = &choices;
   passes::Observer observer = options.observer;
@@ -329,7 +352,8 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
       out.reports.push_back(passes::report_kernel(staged.graph, staged.schedule, kernel, options.target, choices));
   }
 
-  std::optional<CompiledProgram> program = ProgramBuilder(staged.graph, kernels, options.target).run(diagnostics);
+  std::optional<CompiledProgram> program =
+      ProgramBuilder(staged.graph, kernels, options.target, options.constants).run(diagnostics);
   if (!program) return std::nullopt;
   out.cache_key = key_of(out, options.target, *program);
   const bool wants_texts = options.keep_llvm || options.keep_assembly;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +22,12 @@ struct CompileOptions {
   kernel::Target target;
   std::map<std::string, scalar::Value> bindings;  ///< constants for symbols, by name; dimensions must all be bound
   SourceRef schedule;                             ///< a schedule's text to use instead of the chosen one; may be null
-  bool keep_llvm = false;                         ///< also give the LLVM IR
-  bool keep_assembly = false;                     ///< also give the host's assembly
-  bool keep_reports = false;                      ///< also say what is known of each kernel, and what was weighed
+  /// Inputs that stay the same for many calls, by name: kernels that only need those become preparing ones, and
+  /// schedules take what they do for free.
+  std::set<std::string> constants = {};
+  bool keep_llvm = false;                       ///< also give the LLVM IR
+  bool keep_assembly = false;                   ///< also give the host's assembly
+  bool keep_reports = false;                    ///< also say what is known of each kernel, and what was weighed
   std::shared_ptr<const DiskCache> cache = {};  ///< where compiled code is kept; may be null. Not asked for the texts.
   passes::Observer observer = {};
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/passes/constant_values.h"
 #include "compiler/passes/host_fusion.h"
 #include "compiler/passes/host_schedule.h"
 #include "compiler/passes/readers.h"
@@ -184,22 +185,25 @@ std::vector<Loop> Chooser::gpu() const {
 
 }  // namespace
 
-schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, const PassContext& ctx) {
+schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, const PassContext& ctx,
+                             const std::vector<bool>& constant) {
   if (ctx.target.kind != kernel::TargetKind::Host) return Chooser(graph, op).run();
-  if (ctx.choices == nullptr) return host_stage(graph, op, ctx.target);
+  if (ctx.choices == nullptr) return host_stage(graph, op, ctx.target, /*may_copy=*/true, constant);
   ctx.choices->push_back({op.name, {}, {}});
-  return host_stage(graph, op, ctx.target, /*may_copy=*/true, &ctx.choices->back());
+  return host_stage(graph, op, ctx.target, /*may_copy=*/true, constant, &ctx.choices->back());
 }
 
 schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx) {
   schedule::Schedule out;
   out.graph = graph.name;
   out.target = ctx.target.name;
+  std::vector<bool> constant;
+  if (!ctx.constants.empty()) constant = constant_values(graph, ctx.constants);
   for (const tensor::Op& op : graph.ops) {
-    if (std::holds_alternative<Compute>(op.kind)) out.stages.push_back(choose_stage(graph, op, ctx));
+    if (std::holds_alternative<Compute>(op.kind)) out.stages.push_back(choose_stage(graph, op, ctx, constant));
   }
   if (ctx.target.kind == kernel::TargetKind::Host)
-    return place_producers(graph, std::move(out), ctx.target, ctx.choices);
+    return place_producers(graph, std::move(out), ctx.target, constant, ctx.choices);
   return out;
 }
 

@@ -14,7 +14,8 @@ namespace corrloom::passes {
 /// Requires: constant extents, unique names, orders set. The result passes `schedule::check`.
 schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx);
 
-/// The stage of one compute.
-schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, const PassContext& ctx);
+/// The stage of one compute. `constant` says by op of the graph what `ctx.constants` lead to.
+schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, const PassContext& ctx,
+                             const std::vector<bool>& constant = {});
 
 }  // namespace corrloom::passes

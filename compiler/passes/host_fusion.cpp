@@ -53,8 +53,9 @@ struct Misfit {
 
 class Placing {
  public:
-  Placing(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target, Choices* choices)
-      : graph_(graph), schedule_(std::move(schedule)), target_(target), choices_(choices) {}
+  Placing(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target,
+          const std::vector<bool>& constant, Choices* choices)
+      : graph_(graph), schedule_(std::move(schedule)), target_(target), constant_(constant), choices_(choices) {}
 
   Schedule run() {
     for (std::size_t k = schedule_.stages.size(); k-- > 0;) {
@@ -113,6 +114,12 @@ class Placing {
   void fuse_into(std::size_t consumer) {
     if (block_position(schedule_.stages[consumer]) < 0) return;
     excluded_.clear();
+    for (std::size_t k = 0; k < constant_.size(); ++k) {
+      if (!constant_[k]) continue;
+      excluded_.insert(TensorId{static_cast<std::int32_t>(k)});
+      note({TensorId{static_cast<std::int32_t>(k)}, "it would be computed in every call"},
+           schedule_.stages[consumer].compute);
+    }
     for (const schedule::Staging& staging : schedule_.stages[consumer].staging) {
       for (const tensor::Op& op : graph_.ops) {
         if (op.name != staging.tensor) continue;
@@ -255,6 +262,7 @@ class Placing {
   const tensor::Graph& graph_;
   Schedule schedule_;
   const kernel::Target& target_;
+  const std::vector<bool>& constant_;  ///< by op of the graph, or empty
   std::set<TensorId> excluded_;
   Choices* choices_;
 };
@@ -262,8 +270,8 @@ class Placing {
 }  // namespace
 
 Schedule place_producers(const tensor::Graph& graph, Schedule schedule, const kernel::Target& target,
-                         Choices* choices) {
-  return Placing(graph, std::move(schedule), target, choices).run();
+                         const std::vector<bool>& constant, Choices* choices) {
+  return Placing(graph, std::move(schedule), target, constant, choices).run();
 }
 
 }  // namespace corrloom::passes

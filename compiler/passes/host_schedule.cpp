@@ -122,8 +122,13 @@ struct Tile {
 class HostChooser {
  public:
   HostChooser(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target, bool may_copy,
-              Choice* choice)
-      : graph_(graph), op_(op), compute_(std::get<Compute>(op.kind)), target_(target), choice_(choice) {
+              const std::vector<bool>& constant, Choice* choice)
+      : graph_(graph),
+        op_(op),
+        compute_(std::get<Compute>(op.kind)),
+        target_(target),
+        constant_(constant),
+        choice_(choice) {
     running_ = running_axis(graph, compute_);
     if (may_copy) staged_ = schedule::staged_exprs(graph, op);
     if (compute_.reduction) {
@@ -344,9 +349,15 @@ class HostChooser {
     return elements;
   }
 
-  /// A copy pays only when its elements are used often.
+  /// The copy is made before the calls.
+  bool is_constant(std::size_t staged) const {
+    return !constant_.empty() && constant_[static_cast<std::size_t>(staged_[staged].tensor.index)];
+  }
+
+  /// A copy pays only when its elements are used often, or when it is free.
   bool can_stage(std::size_t staged) const {
-    return elements_of(staged) * kWorthPacking <= points_ * reduction_ && elements_of(staged) < 1e10;
+    const bool pays = is_constant(staged) || elements_of(staged) * kWorthPacking <= points_ * reduction_;
+    return pays && elements_of(staged) < 1e10;
   }
 
   /// The part of a staged expression that is moved by the axis, or null.
@@ -477,7 +488,7 @@ class HostChooser {
   double copy_cost(const Tile& tile) const {
     double cycles = 0;
     for (std::size_t k = 0; k < staged_.size(); ++k) {
-      if (!tile.staged[k]) continue;
+      if (!tile.staged[k] || is_constant(k)) continue;
       bool across = false;
       for (const Access& access : accesses_) {
         if (access.staged == static_cast<int>(k) && access.depends_on(tile.vector->id) &&
@@ -650,15 +661,17 @@ class HostChooser {
 
   /// Packs the operand of the vector axis where its rows lie far apart and many rows of the tile use it again.
   void add_panel_operand(const Tile& tile, std::int64_t width, schedule::Stage& stage) const {
-    if (tile.row == nullptr || extent_of(*tile.row) < kWorthPacking * tile.rows) return;
+    const bool reused = tile.row != nullptr && extent_of(*tile.row) >= kWorthPacking * tile.rows;
     for (const Access& access : accesses_) {
       if (access.staged < 0 || tile.staged[static_cast<std::size_t>(access.staged)] || access.guarded) continue;
       const auto number = static_cast<std::size_t>(access.staged);
+      if (!reused && !is_constant(number)) continue;
       const schedule::Part* part = part_of(staged_[number], tile.vector->id);
       const bool alone = part != nullptr && part->terms.size() == 1;
       const bool large =
           elements_of(number) * static_cast<double>(access.element_bytes) > static_cast<double>(target_.l2_bytes) / 2;
-      if (alone && large && !access.depends_on(tile.row->id) && extent_of(*tile.vector) > width)
+      const bool moved = tile.row != nullptr && access.depends_on(tile.row->id);
+      if (alone && large && !moved && extent_of(*tile.vector) > width)
         stage.staging.push_back(panel(number, tile, width));
     }
   }
@@ -747,6 +760,7 @@ class HostChooser {
   const tensor::Op& op_;
   const Compute& compute_;
   const kernel::Target& target_;
+  const std::vector<bool>& constant_;  ///< by op of the graph, or empty
   std::vector<schedule::StagedExpr> staged_;
   std::vector<Access> accesses_;
   std::vector<double> staged_operations_;
@@ -760,8 +774,8 @@ class HostChooser {
 }  // namespace
 
 schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target,
-                           bool may_copy, Choice* choice) {
-  return HostChooser(graph, op, target, may_copy, choice).run();
+                           bool may_copy, const std::vector<bool>& constant, Choice* choice) {
+  return HostChooser(graph, op, target, may_copy, constant, choice).run();
 }
 
 }  // namespace corrloom::passes

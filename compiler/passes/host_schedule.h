@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "compiler/passes/choice.h"
 #include "ir/kernel/target.h"
 #include "ir/schedule/schedule.h"
@@ -18,8 +20,9 @@ namespace corrloom::passes {
 ///   - panels of the vector axis outside, rows inside; rows are cut where their operand leaves the caches
 ///   - a reduction by lanes has a tile of rows and columns of the result, each with vectors along the reduction
 ///
-/// `op` is an op of the graph, perhaps with smaller axes. What was weighed is noted in `choice`, if there is one.
+/// `op` is an op of the graph, perhaps with smaller axes. Copies of values that are `constant`, by op, are made before
+/// the calls and cost nothing; none are when it is empty. What was weighed is noted in `choice`, if there is one.
 schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target,
-                           bool may_copy = true, Choice* choice = nullptr);
+                           bool may_copy = true, const std::vector<bool>& constant = {}, Choice* choice = nullptr);
 
 }  // namespace corrloom::passes

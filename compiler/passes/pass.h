@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ struct PassContext {
   /// unchanged or partly changed.
   Diagnostics diagnostics;
   std::map<std::string, std::int64_t> counters;
+  /// Inputs that stay the same for many calls, by name: what is made of them alone costs nothing in a call.
+  std::set<std::string> constants;
   /// Where `choose_schedule` notes what it weighed; may be null.
   Choices* choices = nullptr;
 

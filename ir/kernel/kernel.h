@@ -60,6 +60,7 @@ struct Buffer {
   int storage_of = -1;              ///< the buffer whose storage this one is (an output `in` an input), or -1
   int first_use = 0, last_use = 0;  ///< positions of kernels, for the reuse of workspaces
   std::vector<std::byte> contents;  ///< of a constant workspace; empty otherwise
+  bool constant = false;  ///< an input that stays the same for many calls, or what preparing kernels make of such
 };
 
 /// A scalar argument of the op, or a dimension that stays symbolic.
@@ -103,8 +104,9 @@ struct Kernel {
   int cluster = 1;                ///< blocks of a cluster
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory
   std::vector<Argument> arguments;
-  double flops = 0;  ///< estimate of floating-point operations, for messages and the grain of threads
-  double bytes = 0;  ///< estimate of bytes that must move
+  bool prepares = false;  ///< computes a constant workspace from constant inputs: its result serves many calls
+  double flops = 0;       ///< estimate of floating-point operations, for messages and the grain of threads
+  double bytes = 0;       ///< estimate of bytes that must move
 };
 
 struct CompiledProgram {

@@ -11,6 +11,7 @@
 #include "runtime/io/npy.h"
 #include "runtime/io/npz.h"
 #include "runtime/io/safetensors.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom::io {
 namespace {
@@ -60,7 +61,7 @@ void write_npy_file(const std::string& path, const Tensor& tensor) {
   dense.wait();
   OutputFile file(path);
   file.write(header.data(), header.size());
-  file.write(dense.address(), static_cast<std::size_t>(dense.byte_count()));
+  file.write(runtime::TensorAccess::address(dense), static_cast<std::size_t>(dense.byte_count()));
   file.commit();
 }
 

@@ -4,6 +4,7 @@
 #include "ir/base/errors.h"
 #include "runtime/io/bytes.h"
 #include "runtime/io/image.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom::io {
 namespace {
@@ -38,7 +39,7 @@ class NetpbmReader {
       fail(detail::concat("the file ends early: ", width, " x ", height, " pixels in ", left, " bytes"));
     }
     const Tensor rows = Tensor::empty({height, width, channels}, DType::U8);
-    auto* const samples = static_cast<unsigned char*>(rows.address());
+    auto* const samples = static_cast<unsigned char*>(runtime::TensorAccess::address(rows));
     for (std::int64_t k = 0; k < rows.element_count(); ++k) {
       samples[k] = scaled(is_text ? number("sample") : binary_sample(sample_bytes));
     }
@@ -114,7 +115,7 @@ void write_netpbm(const std::string& path, const Tensor& image) {
   const std::string head = detail::concat(channels == 3 ? "P6\n" : "P5\n", shape[1], " ", shape[0], "\n255\n");
   OutputFile file(path);
   file.write(head.data(), head.size());
-  file.write(rows.address(), static_cast<std::size_t>(rows.byte_count()));
+  file.write(runtime::TensorAccess::address(rows), static_cast<std::size_t>(rows.byte_count()));
   file.commit();
 }
 

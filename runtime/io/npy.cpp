@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ir/base/errors.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom::io {
 namespace {
@@ -224,7 +225,7 @@ Tensor read_npy(ByteSource& source) {
   }
   if (header.fortran_order) std::reverse(header.shape.begin(), header.shape.end());
   Tensor result = Tensor::empty(header.shape, elements.dtype);
-  auto* const memory = static_cast<std::byte*>(result.address());
+  auto* const memory = static_cast<std::byte*>(runtime::TensorAccess::address(result));
   source.read(memory, static_cast<std::size_t>(bytes));
   if (elements.big_endian) swap_bytes(memory, count, element_bytes);
   if (elements.dtype == DType::Bool) {

@@ -8,6 +8,7 @@
 
 #include "ir/base/errors.h"
 #include "runtime/io/npy.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom::io {
 namespace {
@@ -246,7 +247,8 @@ std::uint32_t crc_of(const std::string& header, const Tensor& tensor) {
   crc = crc32_z(crc, reinterpret_cast<const Bytef*>(header.data()), header.size());
   // An empty range would start the sum anew.
   if (tensor.byte_count() > 0) {
-    crc = crc32_z(crc, static_cast<const Bytef*>(tensor.address()), static_cast<std::size_t>(tensor.byte_count()));
+    crc = crc32_z(crc, static_cast<const Bytef*>(runtime::TensorAccess::address(tensor)),
+                  static_cast<std::size_t>(tensor.byte_count()));
   }
   return static_cast<std::uint32_t>(crc);
 }
@@ -343,7 +345,7 @@ void write_npz(const std::string& path, const NamedTensors& tensors) {
     const std::string local = local_header(member);
     write(local.data(), local.size());
     write(headers[k].data(), headers[k].size());
-    write(dense.address(), bytes);
+    write(runtime::TensorAccess::address(dense), bytes);
     directory += central_header(member);
   }
   const std::uint64_t directory_offset = offset;

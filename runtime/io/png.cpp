@@ -7,6 +7,7 @@
 #include "ir/base/errors.h"
 #include "runtime/io/bytes.h"
 #include "runtime/io/image.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom::io {
 namespace {
@@ -141,7 +142,7 @@ Tensor read_png(const std::string& path) {
   const Tensor rows = Tensor::empty({reader.height, reader.width, reader.channels}, DType::U8);
   CORRLOOM_CHECK(static_cast<std::uint64_t>(rows.byte_count()) == pixel_bytes, "PNG rows of ", reader.row_bytes,
                  " bytes");
-  if (!read_rows(reader, static_cast<unsigned char*>(rows.address()))) {
+  if (!read_rows(reader, static_cast<unsigned char*>(runtime::TensorAccess::address(rows)))) {
     throw InputError(path + ": a damaged PNG: " + reader.message);
   }
   return planar(rows);
@@ -158,8 +159,9 @@ void write_png(const std::string& path, const Tensor& image) {
   writer.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, static_cast<Session*>(&writer), on_error, on_warning);
   if (writer.png != nullptr) writer.info = png_create_info_struct(writer.png);
   if (writer.info == nullptr) throw RuntimeError("png_create_write_struct: out of memory");
-  if (!write_image(writer, static_cast<const unsigned char*>(rows.address()), static_cast<png_uint_32>(shape[1]),
-                   static_cast<png_uint_32>(shape[0]), static_cast<int>(shape[2]))) {
+  if (!write_image(writer, static_cast<const unsigned char*>(runtime::TensorAccess::address(rows)),
+                   static_cast<png_uint_32>(shape[1]), static_cast<png_uint_32>(shape[0]),
+                   static_cast<int>(shape[2]))) {
     throw RuntimeError("png_write_row(" + path + "): " + writer.message);
   }
   OutputFile file(path);

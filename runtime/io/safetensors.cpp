@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/base/errors.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom::io {
 namespace {
@@ -134,7 +135,7 @@ std::vector<SafetensorsEntry> read_safetensors_header(const InputFile& file) {
 
 Tensor read_safetensors_entry(const InputFile& file, const SafetensorsEntry& entry) {
   Tensor result = Tensor::empty(entry.type.shape, entry.type.dtype);
-  auto* const memory = static_cast<unsigned char*>(result.address());
+  auto* const memory = static_cast<unsigned char*>(runtime::TensorAccess::address(result));
   const auto bytes = static_cast<std::size_t>(result.byte_count());
   file.read_at(entry.offset, memory, bytes);
   if (entry.type.dtype == DType::Bool) {
@@ -172,7 +173,7 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors) {
   for (const auto& [name, tensor] : sorted) {
     const Tensor dense = tensor.to(cpu()).contiguous();
     dense.wait();
-    file.write(dense.address(), static_cast<std::size_t>(dense.byte_count()));
+    file.write(runtime::TensorAccess::address(dense), static_cast<std::size_t>(dense.byte_count()));
   }
   file.commit();
 }

@@ -9,6 +9,7 @@
 #include "runtime/cast.h"
 #include "runtime/io/file.h"
 #include "runtime/random.h"
+#include "runtime/tensor_state.h"
 
 namespace corrloom::io {
 namespace {
@@ -228,7 +229,7 @@ Tensor make_arange(const GeneratedValue& value, DType dtype) {
   if (value.numbers.empty()) return arange(value.shape, dtype);
   if (dtype == DType::Bool) throw InputError("arange(" + start + ", ...) gives numbers; found dtype bool");
   Tensor result = Tensor::empty(value.shape, dtype);
-  auto* const elements = static_cast<std::byte*>(result.address());
+  auto* const elements = static_cast<std::byte*>(runtime::TensorAccess::address(result));
   const Value first = number_in(start, is_float(dtype) ? DType::F64 : dtype),
               by = number_in(step, is_float(dtype) ? DType::F64 : DType::I64);
   for (std::int64_t k = 0; k < result.element_count(); ++k) {
@@ -273,7 +274,7 @@ std::vector<Value> edge_values(DType dtype) {
 Tensor make_extremes(const Shape& shape, DType dtype, std::uint64_t seed) {
   const std::vector<Value> edges = edge_values(dtype);
   Tensor result = Tensor::empty(shape, dtype);
-  auto* const elements = static_cast<std::byte*>(result.address());
+  auto* const elements = static_cast<std::byte*>(runtime::TensorAccess::address(result));
   for (std::int64_t k = 0; k < result.element_count(); ++k) {
     const std::uint64_t bits = runtime::draw(seed, static_cast<std::uint64_t>(k));
     Value value = edges[(bits / 3) % edges.size()];

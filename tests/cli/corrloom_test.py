@@ -355,6 +355,17 @@ class Explain(CorrloomTest):
         said = json.loads(self.done(*arguments, "--json", environment={"CORRLOOM_CUDA": "sim"}).stdout)
         self.assertEqual(len(said["simulated_launches"]), len(said["kernels"]))
 
+    def test_of_constants_lists_what_is_made_before_the_calls(self):
+        self.write("norm.loom", "op norm(X: f32[N, D], W: f32[D, M]) -> Y: f32[N, M] {\n  let s[m] = sum(d) W[d, m] * W[d, m]\n"
+                   "  Y[n, m] = s[m] * (sum(d) X[n, d] * W[d, m])\n}\n")
+        arguments = ["norm.loom", "X=randn[4,8]", "W=randn[8,5]"]
+        prepared = lambda *more: [one["prepares"] for one in json.loads(self.done("explain", *arguments, "--json", *more).stdout)["kernels"]]
+        self.assertNotIn(True, prepared())
+        self.assertEqual(prepared("--constant", "W"), [True, False])
+        self.assertIn("of constants alone, made before the first one", self.done("explain", *arguments, "--constant", "W").stdout)
+        self.done("bench", *arguments, "--constant", "W", "--repeat", 3)
+        self.fails(1, "bench", *arguments, "--constant", "V", mentions=["no tensor `V`"])
+
     def test_an_op_without_elements_or_tensors(self):
         self.done("explain", "product.loom", "A=randn[0,4]", "B=randn[4,3]")
         self.done("explain", "ops.loom:four")

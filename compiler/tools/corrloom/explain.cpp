@@ -149,7 +149,9 @@ std::string kernel_text(const Kernel& kernel, std::size_t number, std::size_t co
   std::string text = fmt::format("\nkernel {} of {}: {}", number, count, report.compute);
   if (!report.inside.empty()) text += ", with " + list_of(report.inside) + " computed inside";
   text += "\n";
-  if (!simulated) {
+  if (kernel.info.prepares) {
+    text += "  time       none in a call: of constants alone, made before the first one\n";
+  } else if (!simulated) {
     text += fmt::format("  time       {}, {:.0f} % of all\n", time_text(kernel.us),
                         all_us > 0 ? 100 * kernel.us / all_us : 0);
   }
@@ -164,7 +166,7 @@ std::string kernel_text(const Kernel& kernel, std::size_t number, std::size_t co
     if (!parts.empty()) text += "  parts      " + parts + "\n";
     text += fmt::format("  registers  {}; {:.0f} % of the lanes are used\n", report.tile, 100 * report.lane_use);
     text += operands_text(report);
-  } else {
+  } else if (!kernel.info.prepares) {
     text += fmt::format(
         "  grid       {} blocks of {} threads; {:.0f} % of the threads have elements; {} of shared memory\n",
         kernel.info.blocks, kernel.info.threads, 100 * report.lane_use,
@@ -203,7 +205,8 @@ Json kernel_json(const Kernel& kernel) {
                {"register_tile", report.tile},
                {"blocks", kernel.info.blocks},
                {"threads", kernel.info.threads},
-               {"shared_bytes", kernel.info.shared_bytes}};
+               {"shared_bytes", kernel.info.shared_bytes},
+               {"prepares", kernel.info.prepares}};
   if (kernel.limit) {
     json["limit_us"] = kernel.limit->us();
     json["limited_by"] = kernel.limit->by();
@@ -233,13 +236,10 @@ ExitCode explain_command(const Options& options) {
   for (const Argument& argument : arguments) {
     types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));
   }
-  const Compiled compiled = op.compile(types, device, read_schedule(options));
+  const Compiled compiled = op.compile(types, device, read_schedule(options), options.constants);
   std::vector<Tensor> results = compiled.call(arguments);
   for (const Tensor& result : results) result.wait();
-  std::vector<Argument> dense;
-  for (const Argument& argument : arguments)
-    dense.push_back(argument.is_tensor() ? Argument(argument.tensor().contiguous()) : argument);
-  BoundCall call = compiled.bind(dense, results);
+  BoundCall call = compiled.bind(dense_arguments(arguments), results);
   const std::vector<double> times = time_kernels(call);
   const auto launches = count_launches(device, [&] { call.run(); });
 
@@ -250,7 +250,7 @@ ExitCode explain_command(const Options& options) {
   for (std::size_t k = 0; k < compiled.kernels().size(); ++k) {
     Kernel kernel{.info = compiled.kernels()[k], .report = reports.at(k), .us = times[k]};
     kernel.work = work_of(kernel.info, kernel.report);
-    if (device.is_cpu()) {
+    if (device.is_cpu() && !kernel.info.prepares) {
       kernel.limit = limits.of(kernel.work);
       kernel.bounds = bounds_of(kernel, limits);
       limit_us += kernel.limit->us();

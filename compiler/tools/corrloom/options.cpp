@@ -54,6 +54,14 @@ void add_machine(CLI::App& command, Options& options) {
       ->type_name("N");
 }
 
+void add_constants(CLI::App& command, Options& options) {
+  command
+      .add_option("--constant", options.constants,
+                  "a tensor that stays the same for many calls: it is packed before the runs that are measured")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+}
+
 void add_run(CLI::App& app, Options& options) {
   CLI::App* command = app.add_subcommand("run", "Run an op and show or save its results");
   add_program(*command, options);
@@ -85,11 +93,13 @@ void add_bench(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1000000000))
       ->type_name("N");
   command->add_flag("--json", options.json, "print one JSON object on one line");
+  add_constants(*command, options);
   add_schedule(*command, options);
   command->footer(std::string(kValueHelp) + R"(
 Examples:
   corrloom bench conv.loom:corr2d_multi_in_out X=randn[3,1920,1080] K=randn[2,3,1,1] --threads 1
   corrloom bench conv.loom:corr2d X=randn[512,512] K=randn[3,3] --repeat 100 --json
+  corrloom bench conv.loom:conv X=randn[64,56,56] K=randn[64,64,3,3] --constant K
 )");
 }
 
@@ -100,6 +110,7 @@ void add_explain(CLI::App& app, Options& options) {
   add_attributes(*command, options);
   add_machine(*command, options);
   command->add_flag("--json", options.json, "print one JSON object on one line");
+  add_constants(*command, options);
   add_schedule(*command, options);
   command->footer(std::string(kValueHelp) + R"(
 Runs the op, and measures what the machine does at most. docs/explain.md tells what each line means.

@@ -163,6 +163,13 @@ std::vector<Argument> make_arguments(const Op& op, const Options& options, Devic
   return arguments;
 }
 
+std::vector<Argument> dense_arguments(const std::vector<Argument>& arguments) {
+  std::vector<Argument> dense;
+  for (const Argument& argument : arguments)
+    dense.push_back(argument.is_tensor() ? Argument(argument.tensor().contiguous()) : argument);
+  return dense;
+}
+
 std::string read_schedule(const Options& options) {
   if (options.schedule.empty()) return {};
   const std::vector<unsigned char> bytes = io::InputFile(options.schedule).read_all(kMaxScheduleBytes);

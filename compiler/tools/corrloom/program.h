@@ -35,6 +35,9 @@ std::vector<std::optional<std::string>> match_parameters(
 /// The arguments of a call, on the device. Throws UsageError, InputError, RuntimeError.
 std::vector<Argument> make_arguments(const Op& op, const Options& options, Device device);
 
+/// The same with dense tensors, as a bound call wants them.
+std::vector<Argument> dense_arguments(const std::vector<Argument>& arguments);
+
 /// The types to compile for, with the scalars that are given in their places. Throws UsageError for some scalars given
 /// and others not, InputError for an extent that is left open.
 std::vector<TypeArgument> make_types(const OpInfo& info, const Options& options);
