@@ -32,6 +32,11 @@ void append_value(std::vector<std::byte>& out, const scalar::Value& value) {
     out.push_back(static_cast<std::byte>((value.bits >> (8 * k)) & 0xff));
 }
 
+/// Whether an operation computes nothing: it takes a value over, perhaps in another form.
+bool moves_only(scalar::Opcode opcode) {
+  return opcode == scalar::Opcode::Cast || opcode == scalar::Opcode::Bitcast || opcode == scalar::Opcode::If;
+}
+
 /// Floating-point operations of one execution of a compute: those of its expressions times points of its domain.
 double operations_of(const tensor::Op& op) {
   const auto& compute = std::get<tensor::Compute>(op.kind);
@@ -44,7 +49,8 @@ double operations_of(const tensor::Op& op) {
     double operations = 0;
     scalar::for_each_node(expr, [&](const scalar::Expr& node) {
       const auto* apply = std::get_if<scalar::Apply>(&node->kind);
-      if (apply != nullptr && is_float(node->dtype)) operations += apply->opcode == scalar::Opcode::Fma ? 2 : 1;
+      if (apply == nullptr || !is_float(node->dtype) || moves_only(apply->opcode)) return;
+      operations += apply->opcode == scalar::Opcode::Fma ? 2 : 1;
     });
     return operations;
   };

@@ -292,6 +292,7 @@ class Reporter {
       if (!seen.insert(root).second) continue;
       OperandReport operand;
       operand.tensor = graph_.op(id).name;
+      operand.dtype = graph_.op(id).dtype;
       operand.use =
           root == storage_root(graph_, kernel_.compute) ? OperandReport::Use::Written : OperandReport::Use::Read;
       operand.bytes = bytes_of(id);
@@ -301,7 +302,10 @@ class Reporter {
       report_.operands.push_back(std::move(operand));
     }
     for (TensorId id : kernel_.inside) {
-      OperandReport operand{.tensor = graph_.op(id).name, .use = OperandReport::Use::Inside, .bytes = tile_bytes(id)};
+      OperandReport operand{.tensor = graph_.op(id).name,
+                            .dtype = graph_.op(id).dtype,
+                            .use = OperandReport::Use::Inside,
+                            .bytes = tile_bytes(id)};
       report_.operands.push_back(std::move(operand));
     }
   }

@@ -17,6 +17,7 @@ namespace corrloom::passes {
 struct OperandReport {
   enum class Use : std::uint8_t { Read, Written, Inside };
   std::string tensor;
+  DType dtype = DType::F32;
   Use use = Use::Read;  ///< Inside: a tile of it is computed in the kernel and never leaves the caches
   double bytes = 0;     ///< of all its elements, once; of the tile, for Inside
   double loads = 0;     ///< bytes that the innermost loop loads, over the whole kernel; 0 where that is not known

@@ -29,7 +29,7 @@ constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;
 
 /// Runs so many steps and gives how many operations they were. The sums live in registers, enough of them to hide the
 /// latency of an fma.
-using Arithmetic = double (*)(std::int64_t steps);
+using Probe = double (*)(std::int64_t steps);
 
 #if defined(__x86_64__)
 constexpr int kWideSums = 24, kNarrowSums = 12;
@@ -44,6 +44,18 @@ __attribute__((target("avx512f"))) double fma_16(std::int64_t steps) {
   }
   for (__m512& sum : sums) asm volatile("" : : "v"(sum));
   return static_cast<double>(steps) * kWideSums * 16 * 2;
+}
+
+__attribute__((target("avx512f,avx512bf16"))) double bf16_pairs_16(std::int64_t steps) {
+  __m512 sums[kWideSums];
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f80));
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 24
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, ones, ones);
+  }
+  for (__m512& sum : sums) asm volatile("" : : "v"(sum));
+  return static_cast<double>(steps) * kWideSums * 32 * 2;
 }
 
 __attribute__((target("avx2,fma"))) double fma_8(std::int64_t steps) {
@@ -75,11 +87,13 @@ double multiply_add_4(std::int64_t steps) {
   return static_cast<double>(steps) * kSums * 4 * 2;
 }
 
-Arithmetic widest_arithmetic() {
+Probe widest(Arithmetic kind) {
 #if defined(__x86_64__)
+  if (kind == Arithmetic::Bf16Pairs && __builtin_cpu_supports("avx512bf16")) return bf16_pairs_16;
   if (__builtin_cpu_supports("avx512f")) return fma_16;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return fma_8;
 #endif
+  (void)kind;
   return multiply_add_4;
 }
 
@@ -204,9 +218,9 @@ class Block {
 
 }  // namespace
 
-double measure_flops_per_ns(int threads) {
-  const Arithmetic arithmetic = widest_arithmetic();
-  return best_rate(threads, [&](int) { return arithmetic(10000); });
+double measure_flops_per_ns(Arithmetic kind, int threads) {
+  const Probe probe = widest(kind);
+  return best_rate(threads, [&](int) { return probe(10000); });
 }
 
 double measure_bytes_per_ns(Traffic traffic, std::int64_t bytes, int threads) {

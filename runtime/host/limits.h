@@ -6,8 +6,11 @@
 /// Each call takes a few milliseconds.
 namespace corrloom::runtime {
 
-/// Floating-point operations in a nanosecond, of f32 and with an fma as two, of so many threads at once.
-double measure_flops_per_ns(int threads);
+/// What arithmetic is made of: f32 fmas, or products of bf16 pairs that are summed in f32.
+enum class Arithmetic : std::uint8_t { F32, Bf16Pairs };
+/// Operations in a nanosecond, an fma as two, of so many threads at once. A processor without instructions for pairs
+/// does what it does in f32.
+double measure_flops_per_ns(Arithmetic kind, int threads);
 
 /// What memory is asked for.
 enum class Traffic : std::uint8_t { Read, Write, Copy };

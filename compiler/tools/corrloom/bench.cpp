@@ -84,12 +84,15 @@ Samples take_samples(const Run& run, int repeat) {
 Work work_of(const Compiled& compiled, const std::vector<Argument>& arguments, const std::vector<Tensor>& results) {
   Work work;
   for (const KernelInfo& kernel : compiled.kernels()) work.flops += kernel.flops;
+  work.on_bf16 = true;
   const auto add = [&](const Tensor& tensor, double& bytes) {
     bytes += static_cast<double>(tensor.byte_count());
     if (tensor.dtype() == f64) work.element_bytes = 8;
   };
   for (const Argument& argument : arguments) {
-    if (argument.is_tensor()) add(argument.tensor(), work.read_bytes);
+    if (!argument.is_tensor()) continue;
+    add(argument.tensor(), work.read_bytes);
+    work.on_bf16 = work.on_bf16 && argument.tensor().dtype() == bf16;
   }
   for (const Tensor& result : results) add(result, work.written_bytes);
   return work;

@@ -58,7 +58,9 @@ std::vector<double> time_kernels(BoundCall& call) {
 
 Work work_of(const KernelInfo& info, const KernelReport& report) {
   Work work{.flops = info.flops, .element_bytes = report.element_bytes};
+  work.on_bf16 = true;
   for (const OperandReport& operand : report.operands) {
+    if (operand.use == Use::Read) work.on_bf16 = work.on_bf16 && operand.dtype == DType::BF16;
     if (operand.use == Use::Read) work.read_bytes += operand.bytes;
     if (operand.use == Use::Written) work.written_bytes += operand.bytes;
   }

@@ -13,9 +13,10 @@ constexpr std::int64_t kMostMeasured = std::int64_t{128} << 20;
 
 }  // namespace
 
-double HostLimits::flops_per_ns() {
-  if (flops_per_ns_ == 0) flops_per_ns_ = runtime::measure_flops_per_ns(threads_);
-  return flops_per_ns_;
+double HostLimits::flops_per_ns(runtime::Arithmetic kind) {
+  const auto [rate, is_new] = flops_per_ns_.try_emplace(kind, 0);
+  if (is_new) rate->second = runtime::measure_flops_per_ns(kind, threads_);
+  return rate->second;
 }
 
 double HostLimits::measured(Traffic traffic, std::int64_t bytes) {
@@ -51,7 +52,8 @@ std::string HostLimits::level_of(double bytes) const {
 Limit HostLimits::of(const Work& work) {
   Limit limit;
   limit.memory = level_of(work.bytes());
-  if (work.flops > 0) limit.arithmetic_us = work.flops / (flops_per_ns() * 4 / work.element_bytes) / 1e3;
+  const double rate = flops_per_ns(work.on_bf16 ? runtime::Arithmetic::Bf16Pairs : runtime::Arithmetic::F32);
+  if (work.flops > 0) limit.arithmetic_us = work.flops / (rate * 4 / work.element_bytes) / 1e3;
   if (work.bytes() > 0) limit.memory_us = work.bytes() / bytes_per_ns(work.read_bytes, work.written_bytes) / 1e3;
   return limit;
 }

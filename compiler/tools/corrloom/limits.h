@@ -14,6 +14,7 @@ namespace corrloom::tools {
 struct Work {
   double flops = 0;
   int element_bytes = 4;  ///< 8 halves the rate of arithmetic, as vectors hold half as many
+  bool on_bf16 = false;   ///< all of its operands are bf16
   double read_bytes = 0, written_bytes = 0;
   double bytes() const { return read_bytes + written_bytes; }
 };
@@ -31,8 +32,8 @@ class HostLimits {
  public:
   HostLimits(const kernel::Target& target, int threads) : target_(target), threads_(threads) {}
 
-  /// Of f32, in a nanosecond.
-  double flops_per_ns();
+  /// In a nanosecond.
+  double flops_per_ns(runtime::Arithmetic kind = runtime::Arithmetic::F32);
   /// What memory of so many bytes gives; the mix decides whether reading, writing or copying is the measure.
   double bytes_per_ns(double read_bytes, double written_bytes);
   /// Of reading what lies in a level: 1 to 3, 4 for memory.
@@ -46,7 +47,7 @@ class HostLimits {
 
   kernel::Target target_;
   int threads_;
-  double flops_per_ns_ = 0;
+  std::map<runtime::Arithmetic, double> flops_per_ns_;
   std::map<std::pair<runtime::Traffic, std::int64_t>, double> rates_;
 };
 

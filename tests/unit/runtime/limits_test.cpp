@@ -9,7 +9,8 @@ TEST(MachineLimits, AreRatesThatSomeMachineHas) {
   // A machine of our days does between 0.1 and 10,000 operations, and moves between 0.1 and 10,000 bytes, in a
   // nanosecond.
   for (const double rate :
-       {measure_flops_per_ns(1), measure_flops_per_ns(2), measure_bytes_per_ns(Traffic::Read, 16 << 10, 1),
+       {measure_flops_per_ns(Arithmetic::F32, 1), measure_flops_per_ns(Arithmetic::F32, 2),
+        measure_flops_per_ns(Arithmetic::Bf16Pairs, 1), measure_bytes_per_ns(Traffic::Read, 16 << 10, 1),
         measure_bytes_per_ns(Traffic::Write, 1 << 20, 1), measure_bytes_per_ns(Traffic::Copy, 1 << 20, 2),
         measure_bytes_per_ns(Traffic::Copy, 1, 3)}) {
     EXPECT_GT(rate, 0.1);
