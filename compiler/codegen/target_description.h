@@ -26,6 +26,7 @@ struct TargetTraits {
   bool has_minimum = false;         ///< `llvm.minimum` and `llvm.maximum` of f32 in one instruction
   bool has_minimum_f64 = false;
   bool has_minimum_number = false;  ///< `llvm.minimumnum` and `llvm.maximumnum` in one instruction
+  int dot_bytes = 0;                ///< widest vector whose products of bytes are one instruction; 0: none
   unsigned global_space = 0;        ///< LLVM's address spaces
   unsigned shared_space = 0;
   long long private_bytes = 0;  ///< what Local buffers (and Shared ones, without threads) of a kernel may take

@@ -18,6 +18,11 @@ bool has_feature(const kernel::Target& target, std::string_view name) {
   return all.find(",+" + std::string(name) + ",") != std::string::npos;
 }
 
+int widest_dot(const kernel::Target& target) {
+  if (has_feature(target, "avx512vnni")) return has_feature(target, "avx512vl") ? 64 : 0;
+  return has_feature(target, "avxvnni") ? 32 : 0;
+}
+
 /// `void body(buffers and scalars..., i64 first_block, i64 last_block)`.
 llvm::Function* declare_body(llvm::Module& module, const KernelSource& kernel) {
   llvm::LLVMContext& context = module.getContext();
@@ -65,6 +70,7 @@ std::optional<TargetDescription> describe_host(const kernel::Target& target) {
   const llvm::Triple triple(description.triple);
   if (triple.isX86()) {
     traits.has_half = has_feature(target, "f16c");
+    traits.dot_bytes = widest_dot(target);
     return description;
   }
   if (!triple.isAArch64()) return std::nullopt;

@@ -47,6 +47,17 @@ std::uint64_t shift_left(const Value& x, const Value& y) {
   return y.bits >= static_cast<std::uint64_t>(bit_width(x.dtype)) ? 0 : x.bits << y.bits;
 }
 
+/// z and the products of bytes in the same places of x, unsigned, and y, signed.
+std::uint64_t dot_of_bytes(const Value& x, const Value& y, const Value& z) {
+  std::uint64_t sum = z.bits;
+  for (int place = 0; place < bit_width(x.dtype); place += 8) {
+    const auto left = static_cast<std::uint8_t>(x.bits >> place);
+    const auto right = static_cast<std::int8_t>(y.bits >> place);
+    sum += static_cast<std::uint64_t>(static_cast<std::int64_t>(left) * right);
+  }
+  return sum;
+}
+
 /// The bits of an integer operation before they are cut to their width.
 std::uint64_t integer_bits(Opcode opcode, const Value& x, const Value& y) {
   switch (opcode) {
@@ -292,6 +303,7 @@ Value evaluate(Opcode opcode, std::span<const Value> operands, DType result) {
   if (is_float(operands[0].dtype)) return compute_on_floats(opcode, operands, result);
   const Value& second = operands.size() > 1 ? operands[1] : operands[0];
   if (is_comparison(opcode)) return Value::boolean(compare_order(opcode, compare_integers(operands[0], second)));
+  if (opcode == Opcode::Dot) return {result, low_bits(dot_of_bytes(operands[0], operands[1], operands[2]), result)};
   return {result, low_bits(integer_bits(opcode, operands[0], second), result)};
 }
 
