@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -180,7 +181,7 @@ class Placing {
       for (const tensor::Axis& axis : compute_of(stage).axes) {
         if (axis.name != loop.axis) continue;
         const auto extent = static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
-        blocks *= std::max(1.0, extent / static_cast<double>(loop.step));
+        blocks *= std::max(1.0, std::ceil(extent / static_cast<double>(loop.step)));
       }
     }
     return blocks;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "compiler/passes/readers.h"
@@ -27,6 +28,7 @@ using schedule::Loop;
 using schedule::Staging;
 using tensor::Axis;
 using tensor::Compute;
+using tensor::TensorId;
 
 /// Elements of the vector axis in a piece that one block works through: a few pages, so that blocks are worth a task
 /// each.
@@ -37,6 +39,8 @@ constexpr std::int64_t kBlockOperations = 1 << 15;
 constexpr std::int64_t kMaxUnrolled = 80, kMaxUnrolledWindow = 150;
 /// Most rows of a register tile, and most vectors in a row: of one that shares rows, and of one that walks memory.
 constexpr std::int64_t kMaxRows = 14, kMaxVectors = 6, kMaxStreamVectors = 16;
+/// Most operations of the points of a tile whose rows share what they read.
+constexpr double kMostStencil = 256;
 /// Operations of a body of which one vector at a time is enough.
 constexpr double kLongBody = 24;
 /// Cycles until a sum can be added to again.
@@ -85,6 +89,7 @@ bool mentions(const Expr& expr, AxisId axis) {
 /// One read of a compute: its element offset as a linear form, and whether conditions stand around it.
 struct Access {
   const scalar::Read* read = nullptr;
+  const scalar::Node* node = nullptr;
   std::optional<affine::LinearForm> offset;
   bool in_step = false;
   bool guarded = false;
@@ -221,6 +226,7 @@ class HostChooser {
       if (read == nullptr) return;
       Access access;
       access.read = read;
+      access.node = node.get();
       access.in_step = in_step;
       access.guarded = guarded.contains(node.get());
       access.element_bytes = byte_size(graph_.op(read->source).dtype);
@@ -295,10 +301,42 @@ class HostChooser {
            });
   }
 
+  /// Whether rows along the axis read rows of the same elements: `x[i, j] + x[i + 1, j]`.
+  bool is_stencil(const Axis& row) const {
+    constexpr std::int64_t kRows = 8;
+    return distinct_loads(&row, kRows) < distinct_loads(&row, 1) * kRows;
+  }
+
+  /// Different loads that so many rows of the body make, for one vector.
+  std::int64_t distinct_loads(const Axis* row, std::int64_t rows) const {
+    std::set<std::tuple<TensorId, std::vector<std::int64_t>, std::int64_t>> loads;
+    std::int64_t others = 0;
+    for (const Access& access : accesses_) {
+      if (access.in_step) continue;
+      const std::int64_t stride = row == nullptr ? 0 : access.stride(row->id);
+      if (!access.is_affine() || (row != nullptr && stride == 0)) {
+        ++others;
+        continue;
+      }
+      std::vector<std::int64_t> strides;
+      for (const Axis& axis : compute_.axes) strides.push_back(access.stride(axis.id));
+      for (std::int64_t r = 0; r < rows; ++r)
+        loads.emplace(access.read->source, strides, access.offset->constant + r * stride);
+    }
+    return static_cast<std::int64_t>(loads.size()) + others;
+  }
+
+  /// How much of the loads and operations of a body is left when the rows of the tile share them.
+  double shared_part(const Tile& tile) const {
+    if (compute_.reduction || tile.row == nullptr || tile.rows < 2) return 1;
+    return static_cast<double>(distinct_loads(tile.row, tile.rows)) /
+           static_cast<double>(distinct_loads(tile.row, 1) * tile.rows);
+  }
+
   /// Rows along the axis use loads together, or are stored together.
   bool shares_loads(const Axis& vector, const Axis& row) const {
     if (&row == &compute_.axes.back()) return true;
-    if (compute_.reduction && is_window(row)) return true;
+    if (compute_.reduction ? is_window(row) : is_stencil(row)) return true;
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
       return access.depends_on(vector.id) && !access.depends_on(row.id);
     });
@@ -311,12 +349,14 @@ class HostChooser {
     const std::int64_t most_vectors = std::min(fitting, row == nullptr ? streams : kMaxVectors);
     const std::int64_t most_rows = row == nullptr ? 1 : std::min(extent_of(*row), std::max(kMaxRows, width));
     const bool window = row != nullptr && compute_.reduction && is_window(*row);
+    const bool stencil = row != nullptr && !compute_.reduction && &vector == &compute_.axes.back() && is_stencil(*row);
     for (std::int64_t rows = 1; rows <= most_rows; ++rows) {
       for (std::int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
         if (rows * vectors + vectors + 1 >= target_.vector_registers &&
             !(vectors == 1 && rows <= width && !compute_.reduction))
           continue;
         if (rows > 1 && row == nullptr) continue;
+        if (stencil && static_cast<double>(rows * vectors) * body_operations_ > kMostStencil) continue;
         Tile tile{&vector, row, rows, vectors, 0, {}, 0};
         consider_copies(tile, best);
         if (!window || rows * vectors > target_.vector_registers / 2) continue;
@@ -424,6 +464,46 @@ class HostChooser {
     return operations;
   }
 
+  /// Operations of the step that rows of a window share with the elements that they read: all that is made of those
+  /// alone.
+  double window_operations(const Tile& tile) const {
+    if (tile.row == nullptr || tile.window < 2) return 0;
+    const auto found = window_operations_.find(tile.row->id);
+    if (found != window_operations_.end()) return found->second;
+    std::map<const scalar::Node*, bool> moves;  // reads, and whether a window moves them
+    for (const Access& access : accesses_)
+      moves[access.node] = access.window(tile.row->id, 2, last_reduction()->id, 2) > 0;
+    double operations = 0;
+    for (const tensor::Accumulator& accumulator : compute_.reduction->accumulators) {
+      scalar::for_each_node(accumulator.step, [&](const Expr& node) {
+        if (!std::holds_alternative<scalar::Apply>(node->kind) || operations_of(node) == 0) return;
+        bool reads = false, shared = true;
+        scalar::for_each_node(node, [&](const Expr& inner) {
+          reads |= moves.contains(inner.get());
+          if (const auto read = moves.find(inner.get()); read != moves.end()) shared &= read->second;
+          shared &= !std::holds_alternative<scalar::AccRef>(inner->kind);
+        });
+        operations += reads && shared && node->dtype != DType::I64 && node->dtype != DType::Bool ? 1 : 0;
+      });
+    }
+    return window_operations_[tile.row->id] = operations;
+  }
+
+  /// Operations of one step of the tile, on whole vectors.
+  double tile_operations(const Tile& tile) const {
+    const auto points = static_cast<double>(tile.rows * tile.vectors);
+    double operations = step_operations_;
+    for (std::size_t k = 0; k < staged_.size(); ++k) operations -= tile.staged[k] ? staged_operations_[k] : 0;
+    const double shared = window_operations(tile);
+    double reached = 1;
+    for (const Access& access : accesses_) {
+      if (shared == 0 || !access.in_step) continue;
+      const std::int64_t elements = access.window(tile.row->id, tile.rows, last_reduction()->id, tile.window);
+      if (elements > 0) reached = static_cast<double>(elements) / static_cast<double>(tile.rows * tile.window);
+    }
+    return (operations - shared + shared * reached) * points;
+  }
+
   /// Cycles of the whole compute with that tile, copies included.
   double cost(const Tile& tile) const {
     const auto rows = static_cast<double>(tile.rows), vectors = static_cast<double>(tile.vectors);
@@ -437,12 +517,11 @@ class HostChooser {
     }
     double step = 0;
     if (compute_.reduction) {
-      double operations = step_operations_;
-      for (std::size_t k = 0; k < staged_.size(); ++k) operations -= tile.staged[k] ? staged_operations_[k] : 0;
-      step = kLoop + std::max({operations * rows * vectors / kArithmeticPerCycle, step_loads / kLoadsPerCycle, kLatency,
+      step = kLoop + std::max({tile_operations(tile) / kArithmeticPerCycle, step_loads / kLoadsPerCycle, kLatency,
                                far_bytes / (panel_fits(tile) ? kNearBytesPerCycle : kFarBytesPerCycle)});
     }
-    const double body = std::max(body_operations_ * rows * vectors / kArithmeticPerCycle, body_loads / kLoadsPerCycle);
+    const double body = std::max(body_operations_ * rows * vectors / kArithmeticPerCycle, body_loads / kLoadsPerCycle) *
+                        shared_part(tile);
     const double outer = points_ / static_cast<double>(extent_of(*tile.vector)) /
                          (tile.row == nullptr ? 1 : static_cast<double>(extent_of(*tile.row)));
     const double tiles =
@@ -768,7 +847,8 @@ class HostChooser {
   double points_ = 1, reduction_ = 1;
   AxisId running_;  ///< that of a running reduction, or none
   Choice* choice_;
-  mutable std::vector<Tile> noted_;  ///< when somebody wants to know
+  mutable std::vector<Tile> noted_;                     ///< when somebody wants to know
+  mutable std::map<AxisId, double> window_operations_;  ///< by row axis, as asked for
 };
 
 }  // namespace

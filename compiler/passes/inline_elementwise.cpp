@@ -1,11 +1,14 @@
 #include "compiler/passes/inline_elementwise.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "compiler/passes/read_paths.h"
 #include "compiler/passes/readers.h"
+#include "ir/affine/affine.h"
 
 namespace corrloom::passes {
 namespace {
@@ -23,6 +26,9 @@ using tensor::TensorId;
 
 /// Deepest body that is worth repeating for each reader instead of storing its result.
 constexpr int kMaxRepeatedDepth = 16;
+/// Largest body, and most rows of it, that a reader evaluates again rather than load.
+constexpr int kMaxRepeatedSize = 8;
+constexpr std::size_t kMaxRepeatedRows = 5;
 
 /// True when the body passes on an element or a constant: whatever else it has is integer arithmetic for subscripts.
 bool passes_on_an_element(const Expr& body) {
@@ -49,17 +55,19 @@ bool visits_each_element_once(const Read& read, const std::vector<Axis>& axes) {
   });
 }
 
-/// Where an op reads `source`: how often, and whether each of the places visits an element once.
+/// Where an op reads `source`: the different places, and whether each of them visits an element once.
 struct Places {
-  int count = 0;
+  std::vector<Expr> reads;
   bool once = true;
 };
 void look_at(const Expr& expr, TensorId source, const std::vector<Axis>& axes, Places& places) {
   scalar::for_each_node(expr, [&](const Expr& node) {
     const Read* read = scalar::as_read(node);
     if (read == nullptr || read->source != source) return;
-    ++places.count;
     places.once = places.once && visits_each_element_once(*read, axes);
+    const bool known = std::any_of(places.reads.begin(), places.reads.end(),
+                                   [&](const Expr& other) { return scalar::same(other, node); });
+    if (!known) places.reads.push_back(node);
   });
 }
 
@@ -75,7 +83,38 @@ bool reads_once(const Op& op, const Compute& consumer, TensorId source) {
       look_at(accumulator.merge, source, all, places);
     }
   }
-  return places.count <= 1 && places.once;
+  return places.reads.size() <= 1 && places.once;
+}
+
+/// Operations and reads of a body, subscripts aside.
+int size_of(const Expr& body) {
+  int size = 0;
+  scalar::for_each_node(body, [&](const Expr& node) {
+    const auto* apply = std::get_if<scalar::Apply>(&node->kind);
+    const bool is_element = node->dtype != DType::I64 && node->dtype != DType::Bool;
+    if (scalar::as_read(node) != nullptr) ++size;
+    if (apply != nullptr && is_element)
+      size += scalar::info(apply->opcode).kind == scalar::OpcodeKind::Function ? kMaxRepeatedSize + 1 : 1;
+  });
+  return size;
+}
+
+/// True when the consumer reads a few rows of a short body, one above the other: a tile of rows evaluates each once, in
+/// registers.
+bool reads_rows_of(const Compute& consumer, TensorId source, const Compute& producer) {
+  if (consumer.reduction || consumer.axes.size() < 2 || size_of(producer.body) > kMaxRepeatedSize) return false;
+  Places places;
+  look_at(consumer.body, source, consumer.axes, places);
+  if (places.reads.empty() || places.reads.size() > kMaxRepeatedRows) return false;
+  const std::vector<Expr>& first = scalar::as_read(places.reads.front())->index;
+  return std::all_of(places.reads.begin(), places.reads.end(), [&](const Expr& node) {
+    const std::vector<Expr>& index = scalar::as_read(node)->index;
+    if (index.empty() || !scalar::same(index.back(), first.back())) return false;
+    return std::all_of(index.begin(), index.end(), [&](const Expr& subscript) {
+      const std::optional<affine::LinearForm> form = affine::linear_form(subscript);
+      return form && form->terms.size() == 1 && form->terms[0].coefficient == 1 && axis_of(form->terms[0].expr);
+    });
+  });
 }
 
 /// Deepest expression that is folded. Folding writes a body anew, so a chain of n values costs n times this at most; what
@@ -111,12 +150,19 @@ class Inliner {
     if (sources.empty()) return;
     tensor::rewrite_exprs(op, [&](const Expr& expr) {
       const int depth = expr->depth;
+      // Equal reads share a body: sizes do not double from one op to the next.
+      std::vector<std::pair<Expr, Expr>> folded;
       return scalar::rewrite(expr, [&](const Expr& node) -> Expr {
         const Read* read = scalar::as_read(node);
         if (read == nullptr || sources.count(read->source) == 0) return nullptr;
+        for (const auto& [known, body] : folded) {
+          if (scalar::same(known, node)) return body;
+        }
         const Op& producer = graph_.op(read->source);
         const Expr body = body_at(*read, producer, std::get<Compute>(producer.kind), depth);
-        if (body) ctx_.count("reads folded");
+        if (!body) return nullptr;
+        ctx_.count("reads folded");
+        folded.emplace_back(node, body);
         return body;
       });
     });
@@ -130,7 +176,8 @@ class Inliner {
       if (producer == nullptr || producer->reduction) return;
       if (producer->numerics.fast_math != consumer.numerics.fast_math) return;
       const bool only_reader = readers_[static_cast<std::size_t>(source.index)] == 1;
-      if (passes_on_an_element(producer->body) || (only_reader && reads_once(op, consumer, source)))
+      if (passes_on_an_element(producer->body) ||
+          (only_reader && (reads_once(op, consumer, source) || reads_rows_of(consumer, source, *producer))))
         sources.insert(source);
     });
     return sources;

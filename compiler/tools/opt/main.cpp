@@ -42,6 +42,7 @@ class Session {
  public:
   Session(const OptOptions& options, SourceRef source)
       : options_(options), source_(std::move(source)), target_(api::target_named(options.target)) {
+    if (!options.features.empty()) target_.features = options.features;
     observer_.before_tensor = [this](std::string_view pass, const tensor::Graph& graph) {
       show(options_.print_before, "before", pass, graph);
     };

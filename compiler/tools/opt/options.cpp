@@ -31,6 +31,8 @@ std::optional<OptOptions> parse_opt_command_line(int argc, char** argv) {
   app.add_option("--target", options.target, "host, or a PTX architecture")
       ->capture_default_str()
       ->type_name("host|sm_XX");
+  app.add_option("--features", options.features, "the processor's features instead of this machine's")
+      ->type_name("+NAME,...");
   app.add_flag("--pipeline", options.pipeline, "run all Tensor IR passes, before those of --pass");
   app.add_flag("--lower", options.lower, "schedule the graphs and lower them to Loop IR");
   app.add_flag("--schedule", options.schedule, "write the schedule instead of the graph");

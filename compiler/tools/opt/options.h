@@ -15,6 +15,7 @@ struct OptOptions {
   std::vector<std::string> print_before, print_after;  ///< names of passes, or `all`
   std::vector<std::string> bindings;                   ///< `NAME=VALUE`
   std::string target = "host";
+  std::string features;      ///< of the processor, instead of this machine's: `+avx2,+avx512vnni`
   std::string use_schedule;  ///< path
   bool pipeline = false, lower = false, schedule = false, time = false, list_passes = false, expect_errors = false,
        parse_tree = false;

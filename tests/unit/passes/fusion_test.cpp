@@ -53,6 +53,46 @@ graph @g(%v: f32[4], %x: f32[3, 4]) -> (%y) {
               HasSubstr("fma(%e[k], %x[i, k], %s)"));
 }
 
+TEST(InlineElementwise, EqualReadsAreOne) {
+  // abs(%x[i]) stands in the result once, and both operands of the product are that node.
+  EXPECT_THAT(after({inline_elementwise, remove_dead_ops}, R"(
+graph @g(%x: f32[4]) -> (%y) {
+  %e: f32[4] = compute [j: 4] {
+    yield abs(%x[j])
+  }
+  %y: f32[4] = compute [i: 4] {
+    yield mul(%e[i], %e[i])
+  }
+}
+)"),
+              HasSubstr("yield mul($0 = abs(%x[i]), $0)"));
+}
+
+TEST(InlineElementwise, FoldsShortRowsOfAStencil) {
+  const std::string text = R"(
+graph @g(%x: f32[8, 10]) -> (%y) {
+  %e: f32[8, 8] = compute [a: 8, b: 8] {
+    yield add(%x[a, b], %x[a, add(b, 2:i64)])
+  }
+  %y: f32[6, 8] = compute [i: 6, j: 8] {
+    yield add(add(%e[i, j], %e[add(i, 1:i64), j]), %e[add(i, 2:i64), j])
+  }
+}
+)";
+  EXPECT_THAT(after({inline_elementwise, remove_dead_ops}, text), Not(HasSubstr("%e")));
+  // Along memory, neighbours do not meet in a register.
+  std::string along = text;
+  along.replace(along.find("%e[add(i, 1:i64), j]"), 20, "%e[i, add(j, 1:i64)]");
+  along.replace(along.find("j: 8]"), 5, "j: 7]");
+  along.replace(along.find("f32[6, 8] ="), 11, "f32[6, 7] =");
+  EXPECT_THAT(after({inline_elementwise, remove_dead_ops}, along), HasSubstr("%e"));
+  // Sizes do not multiply from one stencil to the next: a long body stays.
+  std::string again = text;
+  again.replace(again.find("add(%x[a, b], %x[a, add(b, 2:i64)])"), 35,
+                "sqrt(sqrt(sqrt(sqrt(sqrt(sqrt(add(%x[a, b], %x[a, add(b, 2:i64)])))))))");
+  EXPECT_THAT(after({inline_elementwise, remove_dead_ops}, again), HasSubstr("%e"));
+}
+
 TEST(InlineElementwise, FoldsPaddingIntoEveryReader) {
   EXPECT_THAT(
       after({inline_elementwise, remove_dead_ops}, R"(

@@ -150,5 +150,47 @@ TEST(HostSchedule, OnlyBordersAreMasked) {
   EXPECT_LE(selects, loads.masked);
 }
 
+TEST(HostSchedule, StencilsShareRows) {
+  // A tile of rows loads each row of the input once.
+  const std::vector<loop::Function> functions = lowered(R"(
+graph @g(%x: f32[130, 512]) -> (%y) {
+  %y: f32[128, 512] = compute [i: 128, j: 512] {
+    yield add(add(%x[i, j], %x[add(i, 1:i64), j]), %x[add(i, 2:i64), j])
+  }
+}
+)");
+  ASSERT_EQ(functions.size(), 1U);
+  int stores = 0;
+  loop::for_each_block(functions[0].body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) stores += std::holds_alternative<loop::Store>(instr.kind) ? 1 : 0;
+  });
+  const VectorLoads loads = vector_loads(functions[0]);
+  EXPECT_LE(loads.all * 2, stores * 3) << loop::print(functions[0]);
+}
+
+TEST(HostFusion, NothingIsComputedTwiceForARaggedBlock) {
+  // Ten columns are more than one block of eight: the hidden layer must not be computed for each of them.
+  PassContext ctx = wide_host();
+  const tensor::Graph graph = parsed(R"(
+graph @g(%x: f32[64, 784], %w: f32[256, 784], %v: f32[10, 256]) -> (%y) {
+  %h: f32[64, 256] = compute [n: 64, j: 256] reduce [i: 784] lanes(16) {
+    acc %s: f32 = 0.0:f32 step fma(%x[n, i], %w[j, i], %s) merge add(%s, %s.other)
+    yield max(%s, 0.0:f32)
+  }
+  %y: f32[64, 10] = compute [m: 64, o: 10] reduce [k: 256] lanes(16) {
+    acc %t: f32 = 0.0:f32 step fma(%h[m, k], %v[o, k], %t) merge add(%t, %t.other)
+    yield %t
+  }
+}
+)");
+  const schedule::Schedule schedule = choose_schedule(graph, ctx);
+  const schedule::Stage& reader = schedule.stages.at(1);
+  std::int64_t columns = 0;
+  for (const schedule::Loop& loop : reader.loops) {
+    if (loop.axis == "o" && loop.bind == schedule::Bind::Block) columns = loop.step;
+  }
+  EXPECT_TRUE(schedule.stages.at(0).placement.kind == schedule::Placement::Kind::Root || columns >= 10);
+}
+
 }  // namespace
 }  // namespace corrloom::passes
