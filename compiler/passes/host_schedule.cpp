@@ -46,7 +46,7 @@ constexpr double kLongBody = 24;
 /// Cycles until a sum can be added to again.
 constexpr double kLatency = 4;
 /// Cycles that a turn of a loop costs beside its body.
-constexpr double kLoop = 0.5;
+constexpr double kLoop = 0.25;
 /// Loads and arithmetic of whole vectors in a cycle.
 constexpr double kLoadsPerCycle = 2, kArithmeticPerCycle = 2;
 /// Bytes of a line of the caches.
@@ -60,12 +60,19 @@ constexpr std::int64_t kMostVectorStride = 4;
 /// across it.
 constexpr double kMaskedLoad = 0.5, kGatheredElement = 1, kTransposedStore = 5, kScatteredStore = 24;
 constexpr double kCopiedElement = 0.25, kTransposedElement = 0.6;
-/// Rows that may share a set of the first-level cache, and what a load costs when there are more.
-constexpr std::int64_t kWays = 8;
+/// What a load costs when more rows share a set of the first-level cache than it has ways.
 constexpr double kCollision = 4;
+/// How much of their time loads, and what comes from behind the first-level cache, add to a step that they do not
+/// bound.
+constexpr double kLoadShare = 0.25, kFarShare = 0.05;
 /// Most elements by which a step of an axis moves a window that rows of a tile share.
 constexpr std::int64_t kMostWindowStep = 4;
-/// A page of memory; rows of a tile that many bytes apart share the ways of one set of the first-level cache.
+/// Accumulators that leave registers for everything else, and what more of them cost.
+constexpr std::int64_t kEasyTile = 24;
+constexpr double kHardTile = 1.02;
+/// Cycles of a step to another page.
+constexpr double kPageStep = 1;
+/// A page of memory, and what one way of the first-level cache holds: rows of a tile that many bytes apart share a set.
 constexpr std::int64_t kPageBytes = 4096;
 /// Elements of a panel must be used that often before packing them pays.
 constexpr std::int64_t kWorthPacking = 16;
@@ -291,12 +298,13 @@ class HostChooser {
     return compute_.reduction && !compute_.reduction->axes.empty() ? &compute_.reduction->axes.back() : nullptr;
   }
 
-  bool is_window(const Axis& row) const {
+  bool is_window(const Axis& row, const Axis& vector) const {
     const Axis* last = last_reduction();
     return last != nullptr && scalar::as_i64(last->extent) &&
            std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
              const std::int64_t taps = std::min<std::int64_t>(*scalar::as_i64(last->extent), 8);
-             const std::int64_t reached = access.in_step ? access.window(row.id, 8, last->id, taps) : 0;
+             const bool loads = access.in_step && access.depends_on(vector.id);
+             const std::int64_t reached = loads ? access.window(row.id, 8, last->id, taps) : 0;
              return reached > 0 && reached < 8 * taps;
            });
   }
@@ -336,7 +344,7 @@ class HostChooser {
   /// Rows along the axis use loads together, or are stored together.
   bool shares_loads(const Axis& vector, const Axis& row) const {
     if (&row == &compute_.axes.back()) return true;
-    if (compute_.reduction ? is_window(row) : is_stencil(row)) return true;
+    if (compute_.reduction ? is_window(row, vector) : is_stencil(row)) return true;
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
       return access.depends_on(vector.id) && !access.depends_on(row.id);
     });
@@ -348,7 +356,7 @@ class HostChooser {
     const std::int64_t streams = compute_.reduction ? kMaxStreamVectors : body_operations_ > kLongBody ? 1 : 4;
     const std::int64_t most_vectors = std::min(fitting, row == nullptr ? streams : kMaxVectors);
     const std::int64_t most_rows = row == nullptr ? 1 : std::min(extent_of(*row), std::max(kMaxRows, width));
-    const bool window = row != nullptr && compute_.reduction && is_window(*row);
+    const bool window = row != nullptr && compute_.reduction && is_window(*row, vector);
     const bool stencil = row != nullptr && !compute_.reduction && &vector == &compute_.axes.back() && is_stencil(*row);
     for (std::int64_t rows = 1; rows <= most_rows; ++rows) {
       for (std::int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
@@ -374,7 +382,7 @@ class HostChooser {
       bool possible = true;
       for (std::size_t k = 0; k < std::min<std::size_t>(staged_.size(), 3); ++k) {
         tile.staged[k] = (choice >> k & 1) != 0;
-        possible &= !tile.staged[k] || can_stage(k);
+        possible &= !tile.staged[k] || (can_stage(k) && changes_loads(k, tile));
       }
       if (!possible) continue;
       tile.cycles = cost(tile);
@@ -400,6 +408,13 @@ class HostChooser {
     return pays && elements_of(staged) < 1e10;
   }
 
+  /// Whether a copy is read in another way: without conditions, or along the vector axis.
+  bool changes_loads(std::size_t staged, const Tile& tile) const {
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+      return access.staged == static_cast<int>(staged) && (access.guarded || access.depends_on(tile.vector->id));
+    });
+  }
+
   /// The part of a staged expression that is moved by the axis, or null.
   static const schedule::Part* part_of(const schedule::StagedExpr& staged, AxisId axis) {
     const schedule::Part* found = nullptr;
@@ -415,8 +430,7 @@ class HostChooser {
   double load_cost(const Access& access, const Tile& tile) const {
     const bool copied = access.staged >= 0 && tile.staged[static_cast<std::size_t>(access.staged)];
     const double guard = access.guarded && !copied ? kMaskedLoad : 0;
-    if (!access.depends_on(tile.vector->id))
-      return 1 + guard * 18 + (!copied && rows_collide(access, tile) ? kCollision : 0);
+    if (!access.depends_on(tile.vector->id)) return 1 + guard * 18 + (rows_collide(access, tile) ? kCollision : 0);
     if (copied) {
       const schedule::Part* part = part_of(staged_[static_cast<std::size_t>(access.staged)], tile.vector->id);
       const bool along = part != nullptr && std::all_of(part->terms.begin(), part->terms.end(), [&](const auto& term) {
@@ -438,7 +452,8 @@ class HostChooser {
 
   /// Whether the rows of the tile lie so far apart that they share few sets of the first-level cache.
   bool rows_collide(const Access& access, const Tile& tile) const {
-    return tile.row != nullptr && tile.rows > kWays && access.depends_on(tile.row->id) &&
+    const std::int64_t ways = target_.l1_bytes / kPageBytes;
+    return tile.row != nullptr && tile.rows > ways && access.depends_on(tile.row->id) &&
            std::abs(access.stride(tile.row->id)) * access.element_bytes >= kPageBytes / 2;
   }
 
@@ -517,8 +532,11 @@ class HostChooser {
     }
     double step = 0;
     if (compute_.reduction) {
-      step = kLoop + std::max({tile_operations(tile) / kArithmeticPerCycle, step_loads / kLoadsPerCycle, kLatency,
-                               far_bytes / (panel_fits(tile) ? kNearBytesPerCycle : kFarBytesPerCycle)});
+      const double far = far_bytes / (panel_fits(tile) ? kNearBytesPerCycle : kFarBytesPerCycle);
+      const double loads = step_loads / kLoadsPerCycle;
+      step = kLoop + std::max({tile_operations(tile) / kArithmeticPerCycle, loads, kLatency, far}) +
+             kLoadShare * loads + kFarShare * far + pages_of_step(tile);
+      if (tile.rows * tile.vectors > kEasyTile) step *= kHardTile;
     }
     const double body = std::max(body_operations_ * rows * vectors / kArithmeticPerCycle, body_loads / kLoadsPerCycle) *
                         shared_part(tile);
@@ -541,6 +559,18 @@ class HostChooser {
       lines += static_cast<double>(rows) * (static_cast<double>(tile.vectors * access.element_bytes) / 4 + 1);
     }
     return lines * kLineBytes / kNearBytesPerCycle / 2;
+  }
+
+  /// Cycles for operands in place that lie on another page at each step: their addresses are looked up again.
+  double pages_of_step(const Tile& tile) const {
+    const Axis* last = last_reduction();
+    double pages = 0;
+    for (const Access& access : accesses_) {
+      const bool broadcast = access.in_step && !access.depends_on(tile.vector->id);
+      if (broadcast && last != nullptr && std::abs(access.stride(last->id)) * access.element_bytes >= kPageBytes)
+        pages += kPageStep;
+    }
+    return pages;
   }
 
   /// Tiles along the row axis; a last one of few rows costs as much as a whole one at most.
