@@ -72,6 +72,8 @@ constexpr std::int64_t kEasyTile = 24;
 constexpr double kHardTile = 1.02;
 /// Cycles of a step to another page.
 constexpr double kPageStep = 1;
+/// Taps of a long window that are unrolled together.
+constexpr std::int64_t kLongWindow = 6;
 /// A page of memory, and what one way of the first-level cache holds: rows of a tile that many bytes apart share a set.
 constexpr std::int64_t kPageBytes = 4096;
 /// Elements of a panel must be used that often before packing them pays.
@@ -369,7 +371,7 @@ class HostChooser {
         consider_copies(tile, best);
         if (!window || rows * vectors > target_.vector_registers / 2) continue;
         const std::int64_t taps = *scalar::as_i64(last_reduction()->extent);
-        tile.window = taps <= 11 ? taps : 8;
+        tile.window = taps <= 11 ? taps : kLongWindow;
         if (rows > 1 && rows * vectors * tile.window <= kMaxUnrolledWindow + 30) consider_copies(tile, best);
       }
     }
@@ -436,7 +438,8 @@ class HostChooser {
       const bool along = part != nullptr && std::all_of(part->terms.begin(), part->terms.end(), [&](const auto& term) {
                            return axis_of(term.expr) != tile.vector->id || term.coefficient == 1;
                          });
-      return along ? 1 : static_cast<double>(lanes()) * kGatheredElement;
+      if (!along) return static_cast<double>(lanes()) * kGatheredElement;
+      return part->terms.size() > 1 && is_shifted(access) ? 2 : 1;  // windows are copied as they lie
     }
     const std::int64_t stride = access.stride(tile.vector->id);
     if (stride == 1) return (is_shifted(access) ? 2 : 1) + guard;
@@ -507,9 +510,12 @@ class HostChooser {
   /// Operations of one step of the tile, on whole vectors.
   double tile_operations(const Tile& tile) const {
     const auto points = static_cast<double>(tile.rows * tile.vectors);
-    double operations = step_operations_;
-    for (std::size_t k = 0; k < staged_.size(); ++k) operations -= tile.staged[k] ? staged_operations_[k] : 0;
-    const double shared = window_operations(tile);
+    double operations = step_operations_, shared = window_operations(tile);
+    for (std::size_t k = 0; k < staged_.size(); ++k) {
+      if (!tile.staged[k]) continue;
+      operations -= staged_operations_[k];
+      shared = std::max(0.0, shared - staged_operations_[k]);
+    }
     double reached = 1;
     for (const Access& access : accesses_) {
       if (shared == 0 || !access.in_step) continue;

@@ -117,8 +117,8 @@ bool reads_rows_of(const Compute& consumer, TensorId source, const Compute& prod
   });
 }
 
-/// Deepest expression that is folded. Folding writes a body anew, so a chain of n values costs n times this at most; what
-/// one more pass over memory costs does not show after so many operations.
+/// Deepest expression that is folded. Folding writes a body anew, so a chain of n values costs n times this at most;
+/// what one more pass over memory costs does not show after so many operations.
 constexpr int kMostDepth = scalar::kMaxDepth / 8;
 
 /// The producer's body at the place of the read; null when the read has to stay: one that is checked at run time, that
