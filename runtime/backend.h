@@ -10,6 +10,7 @@
 
 #include "ir/kernel/kernel.h"
 #include "runtime/device.h"
+#include "runtime/strided_copy.h"
 
 /// What a kind of device implements. Everything above it (tensors, run, io) is written against this and nothing else.
 namespace corrloom::runtime {
@@ -141,9 +142,12 @@ class DeviceBackend {
 
   /// Every class that implements this clears it before it ends.
   FaultList& faults() { return faults_; }
+  /// Copies between layouts, of GPUs. Every class whose `load` gives code for a GPU clears it before it ends.
+  StridedCopy& strided_copy() { return strided_copy_; }
 
  private:
   FaultList faults_;
+  StridedCopy strided_copy_;
 };
 
 using BackendRef = std::shared_ptr<DeviceBackend>;

@@ -9,29 +9,9 @@
 namespace corrloom::runtime {
 namespace {
 
-/// One axis of a copy.
-struct Axis {
-  std::int64_t extent, to, from;
-};
-
-/// The axes of a copy without those of extent 1, adjacent ones merged where both layouts walk straight on.
-std::vector<Axis> merged_axes(const Extents& shape, const Extents& to, const Extents& from) {
-  std::vector<Axis> axes;
-  for (std::size_t k = 0; k < shape.size(); ++k) {
-    if (shape[k] == 1) continue;
-    if (!axes.empty() && axes.back().to == to[k] * shape[k] && axes.back().from == from[k] * shape[k]) {
-      axes.back() = {axes.back().extent * shape[k], to[k], from[k]};
-    } else {
-      axes.push_back({shape[k], to[k], from[k]});
-    }
-  }
-  if (axes.empty()) axes.push_back({1, 1, 1});
-  return axes;
-}
-
 /// The innermost loop, with the element's size known to the compiler.
 template <int kBytes>
-void copy_row(std::byte* to, const std::byte* from, const Axis& axis) {
+void copy_row(std::byte* to, const std::byte* from, const CopyAxis& axis) {
   if (axis.to == 1 && axis.from == 1) {
     std::memcpy(to, from, static_cast<std::size_t>(axis.extent) * kBytes);
     return;
@@ -41,7 +21,7 @@ void copy_row(std::byte* to, const std::byte* from, const Axis& axis) {
   }
 }
 
-using CopyRow = void (*)(std::byte*, const std::byte*, const Axis&);
+using CopyRow = void (*)(std::byte*, const std::byte*, const CopyAxis&);
 
 CopyRow copy_row_of(int element_bytes) {
   switch (element_bytes) {
@@ -57,6 +37,20 @@ CopyRow copy_row_of(int element_bytes) {
 }
 
 }  // namespace
+
+std::vector<CopyAxis> copy_axes(const Extents& shape, const Extents& to, const Extents& from) {
+  std::vector<CopyAxis> axes;
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    if (shape[k] == 1) continue;
+    if (!axes.empty() && axes.back().to == to[k] * shape[k] && axes.back().from == from[k] * shape[k]) {
+      axes.back() = {axes.back().extent * shape[k], to[k], from[k]};
+    } else {
+      axes.push_back({shape[k], to[k], from[k]});
+    }
+  }
+  if (axes.empty()) axes.push_back({1, 1, 1});
+  return axes;
+}
 
 Extents dense_strides(const Extents& shape) {
   Extents strides(shape.size());
@@ -82,7 +76,7 @@ std::optional<Extents> reshaped_strides(const Extents& shape, const Extents& str
   if (is_dense(shape, strides)) return dense_strides(wanted);
   // Axes of extent 1 say nothing; the others are matched group by group: the shortest runs of old and new axes with the
   // same product.
-  std::vector<Axis> old_axes;
+  std::vector<CopyAxis> old_axes;
   for (std::size_t k = 0; k < shape.size(); ++k) {
     if (shape[k] != 1) old_axes.push_back({shape[k], 0, strides[k]});
   }
@@ -126,11 +120,11 @@ std::optional<OffsetRange> offset_range(const Extents& shape, const Extents& str
 void copy_elements(void* to, const Extents& to_strides, const void* from, const Extents& from_strides,
                    const Extents& shape, int element_bytes) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
-  std::vector<Axis> axes = merged_axes(shape, to_strides, from_strides);
-  const Axis row = axes.back();
+  std::vector<CopyAxis> axes = copy_axes(shape, to_strides, from_strides);
+  const CopyAxis row = axes.back();
   axes.pop_back();
   std::int64_t rows = 1;
-  for (const Axis& axis : axes) rows *= axis.extent;
+  for (const CopyAxis& axis : axes) rows *= axis.extent;
 
   const CopyRow copy = copy_row_of(element_bytes);
   const double work_ns = static_cast<double>(rows) * static_cast<double>(row.extent) * 0.5;

@@ -28,6 +28,14 @@ struct OffsetRange {
 /// Nothing when an offset does not fit 63 bits.
 std::optional<OffsetRange> offset_range(const Extents& shape, const Extents& strides);
 
+/// One axis of a copy between two layouts: how many elements, and the strides in each.
+struct CopyAxis {
+  std::int64_t extent, to, from;
+};
+/// The axes of a copy without those of extent 1, adjacent ones merged where both layouts walk straight on; at least
+/// one. The shape has elements.
+std::vector<CopyAxis> copy_axes(const Extents& shape, const Extents& to, const Extents& from);
+
 /// Copies elements of `element_bytes` (1, 2, 4 or 8) from one layout of a shape to another, on one thread or several.
 void copy_elements(void* to, const Extents& to_strides, const void* from, const Extents& from_strides,
                    const Extents& shape, int element_bytes);

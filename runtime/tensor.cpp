@@ -49,29 +49,36 @@ std::size_t axis_of(const Tensor& tensor, int axis) {
   return static_cast<std::size_t>(from_front(axis, tensor.rank(), "axis"));
 }
 
-/// Copies elements between two layouts of one device, whose work is done. GPUs have no strided copy of their own:
-/// theirs go through the host.
-void copy_on_device(Storage& to_storage, std::byte* to, const Shape& to_strides, const Tensor& from) {
-  const BackendRef& backend = to_storage.backend();
+/// Copies elements between two layouts of one device.
+void copy_on_device(const Tensor& to, const Tensor& from) {
+  Storage& target = *to.storage();
+  Storage& source = *from.storage();
+  const BackendRef& backend = target.backend();
   const int bytes = byte_size(from.dtype());
-  if (backend->device().is_cpu()) {
-    runtime::copy_elements(to, to_strides, runtime::TensorAccess::address(from), from.strides(), from.shape(), bytes);
+  void* const to_address = runtime::TensorAccess::address(to);
+  const void* const from_address = runtime::TensorAccess::address(from);
+  if (!backend->is_asynchronous()) {
+    source.wait();
+    target.wait_for_all();
+    runtime::copy_elements(to_address, to.strides(), from_address, from.strides(), from.shape(), bytes);
     return;
   }
-  const Tensor on_host = from.to(cpu());
-  const ByteRange source = byte_range(on_host);
-  if (runtime::is_dense(from.shape(), to_strides)) {
-    backend->copy_from_host(to, source.begin, static_cast<std::size_t>(source.end - source.begin));
-  } else {
-    const runtime::OffsetRange range = *runtime::offset_range(from.shape(), to_strides);
-    std::vector<std::byte> image(static_cast<std::size_t>((range.highest - range.lowest + 1) * bytes));
-    std::byte* const first = to + range.lowest * bytes;
-    backend->copy_to_host(image.data(), first, image.size());
-    runtime::copy_elements(image.data() - range.lowest * bytes, to_strides, source.begin, on_host.strides(),
-                           from.shape(), bytes);
-    backend->copy_from_host(first, image.data(), image.size());
+  source.order_read(*backend, {});
+  target.order_write(*backend, {});
+  const std::vector<runtime::CopyAxis> axes = runtime::copy_axes(from.shape(), to.strides(), from.strides());
+  std::exception_ptr failure;
+  try {
+    backend->strided_copy().run(*backend, to_address, from_address, axes, bytes, {});
+  } catch (const std::exception&) {
+    failure = std::current_exception();
   }
-  to_storage.note_write(std::make_shared<const runtime::Work>(backend));
+  // Also of a copy that failed: parts of it may be under way.
+  std::vector<runtime::FaultCheckRef> checks;
+  source.collect_checks(checks);
+  const auto work = std::make_shared<const runtime::Work>(backend, runtime::Stream{}, std::move(checks));
+  source.note_read(work);
+  target.note_write(work);
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 /// A copy this large is worth a stream of its own, beside the kernels of the default one.
@@ -419,23 +426,9 @@ Tensor Tensor::copy() const {
   return result;
 }
 
-Tensor Tensor::dense_for_copy(Device target) const {
-  if (is_contiguous()) return *this;
-  if (device().is_cpu()) return contiguous();
-  // Elements of a strided view on a GPU: the range of memory that holds them moves as it is.
-  const ByteRange range = byte_range(*this);
-  const std::int64_t start = range.begin - storage()->data();
-  const Tensor all = make(storage(), start, DType::U8, {range.end - range.begin}, {1});
-  const Tensor moved = all.to(cpu());
-  const Tensor view = make(moved.storage(), state().byte_offset - start, dtype(), shape(), strides());
-  const Tensor dense = view.contiguous();
-  return target.is_cpu() ? dense : dense.to(target);
-}
-
 Tensor Tensor::to(Device target) const {
   if (target == device()) return *this;
-  const Tensor dense = dense_for_copy(target);
-  if (dense.device() == target) return dense;
+  const Tensor dense = contiguous();
   Tensor result =
       dense.device().is_cpu() ? empty_for_upload(shape(), dtype(), target) : empty(shape(), dtype(), target);
   copy_dense(result, dense);
@@ -444,8 +437,7 @@ Tensor Tensor::to(Device target) const {
 
 Tensor Tensor::to_async(Device target) const {
   if (target == device()) return *this;
-  const Tensor dense = dense_for_copy(target);
-  if (dense.device() == target) return dense;
+  const Tensor dense = contiguous();
   if (dense.device().is_cpu()) {
     Tensor result = empty_for_upload(shape(), dtype(), target);
     (void)enqueue_copy(result, dense);
@@ -478,10 +470,7 @@ void Tensor::copy_from(const Tensor& source) const {
   if (overlaps(source)) return copy_from(source.copy());
   storage()->note_change();
   if (is_contiguous() && source.is_contiguous()) return copy_dense(*this, source);
-  const Tensor here = source.to(device());
-  here.wait();
-  storage()->wait_for_all();
-  copy_on_device(*storage(), state().address(), strides(), here);
+  copy_on_device(*this, source.to(device()));
 }
 
 bool Tensor::is_same_as(const Tensor& other) const {

@@ -205,8 +205,6 @@ class CORRLOOM_API Tensor {
   static Tensor make_dense(std::shared_ptr<runtime::Storage> storage, DType dtype, Shape shape);
   /// Memory that is to be filled from the host.
   static Tensor empty_for_upload(Shape shape, DType dtype, Device device);
-  /// A dense tensor with these elements: on this device, on the host, or already on the one that they go to.
-  Tensor dense_for_copy(Device target) const;
   const State& state() const;
   [[noreturn]] static void reject_undefined();
   void* host_data(DType wanted, bool may_write) const;

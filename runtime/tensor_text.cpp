@@ -116,14 +116,33 @@ std::vector<std::string> element_texts(const std::vector<scalar::Value>& values,
   return texts;
 }
 
-/// Walks the shown elements of a tensor twice: once to collect them, once to write their texts.
+/// What is shown of a tensor's axes from `axis` on, copied into `to`.
+void copy_edges(const Tensor& from, const Tensor& to, int axis) {
+  if (axis == from.rank()) return to.copy_from(from);
+  const std::int64_t extent = from.shape()[static_cast<std::size_t>(axis)];
+  if (extent <= 2 * kEdgeItems) return copy_edges(from, to, axis + 1);
+  copy_edges(from.slice(axis, 0, kEdgeItems), to.slice(axis, 0, kEdgeItems), axis + 1);
+  copy_edges(from.slice(axis, extent - kEdgeItems, extent), to.slice(axis, kEdgeItems, 2 * kEdgeItems), axis + 1);
+}
+
+/// The elements that a summary shows, where the tensor is: one copy brings them to the host.
+Tensor edges_of(const Tensor& tensor) {
+  Shape shape = tensor.shape();
+  for (std::int64_t& extent : shape) extent = std::min(extent, 2 * kEdgeItems);
+  const Tensor edges = Tensor::empty(shape, tensor.dtype(), tensor.device());
+  copy_edges(tensor, edges, 0);
+  return edges;
+}
+
+/// The shown elements of a tensor, and how they are written.
 class View {
  public:
   explicit View(const Tensor& tensor) : shape_(tensor.shape()) {
-    for (const std::int64_t extent : shape_)
-      axes_.push_back(shown_indices(extent, tensor.element_count() > kSummariseAbove));
+    const bool summarise = tensor.element_count() > kSummariseAbove;
+    for (const std::int64_t extent : shape_) axes_.push_back(shown_indices(extent, summarise));
+    const Tensor shown = summarise ? edges_of(tensor).to(cpu()) : tensor.to(cpu());
     std::vector<scalar::Value> values;
-    collect(tensor, 0, 0, values);
+    for (std::int64_t k = 0; k < shown.element_count(); ++k) values.push_back(shown.element(k));
     texts_ = element_texts(values, tensor.dtype());
   }
 
@@ -134,17 +153,6 @@ class View {
   }
 
  private:
-  void collect(const Tensor& tensor, std::size_t axis, std::int64_t position,
-               std::vector<scalar::Value>& values) const {
-    if (axis == shape_.size()) {
-      values.push_back(tensor.element(position));
-      return;
-    }
-    for (const std::int64_t index : axes_[axis]) {
-      if (index >= 0) collect(tensor, axis + 1, position * shape_[axis] + index, values);
-    }
-  }
-
   void write(std::size_t axis, std::string& out) {
     if (axis == shape_.size()) {
       out += texts_[next_++];

@@ -66,6 +66,7 @@ class CudaBackend final : public DeviceBackend {
       // The device is lost with all its work.
     }
     faults().clear();
+    strided_copy().clear();
   }
 
   Device device() const override { return context_.device(); }

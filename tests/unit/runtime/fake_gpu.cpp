@@ -49,6 +49,7 @@ class FakeGpu final : public DeviceBackend {
   ~FakeGpu() override {
     synchronise();
     faults().clear();
+    strided_copy().clear();
   }
 
   Device device() const override { return cuda(index_); }

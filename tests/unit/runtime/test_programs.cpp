@@ -61,8 +61,32 @@ void gather(void* const* args, std::int64_t first, std::int64_t last) {
   }
 }
 
-const std::map<std::string, HostEntry> kKernels = {
-    {"add", add}, {"scale", scale}, {"scale_by", scale}, {"increment", increment}, {"gather", gather}};
+/// The runtime's own kernel of copies between layouts (runtime/strided_copy.cpp).
+template <int kBytes>
+void copy_strided(void* const* args, std::int64_t, std::int64_t) {
+  for (std::int64_t n = 0; n < size_at(args[2]); ++n) {
+    auto* to = static_cast<std::byte*>(args[0]);
+    const auto* from = static_cast<const std::byte*>(args[1]);
+    std::int64_t rest = n;
+    for (int axis = 5; axis >= 0; --axis) {
+      const std::int64_t index = rest % size_at(args[3 + 3 * axis]);
+      rest /= size_at(args[3 + 3 * axis]);
+      to += index * size_at(args[4 + 3 * axis]);
+      from += index * size_at(args[5 + 3 * axis]);
+    }
+    std::memcpy(to, from, kBytes);
+  }
+}
+
+const std::map<std::string, HostEntry> kKernels = {{"add", add},
+                                                   {"scale", scale},
+                                                   {"scale_by", scale},
+                                                   {"increment", increment},
+                                                   {"gather", gather},
+                                                   {"corrloom_copy_1", copy_strided<1>},
+                                                   {"corrloom_copy_2", copy_strided<2>},
+                                                   {"corrloom_copy_4", copy_strided<4>},
+                                                   {"corrloom_copy_8", copy_strided<8>}};
 
 class TestCode : public HostCode {
  public:
@@ -97,7 +121,8 @@ ProgramRef program(const char* op, const kernel::Target& target) {
   made->op = op;
   made->target = target;
   // What the fake driver reads in place of PTX: kernels, and for each parameter whether it is an address or a value.
-  if (target.kind == kernel::TargetKind::Ptx) made->code = "add ppps\nscale ppss\nscale_by ppps\nincrement ps\ngather pppssp\n";
+  if (target.kind == kernel::TargetKind::Ptx)
+    made->code = "add ppps\nscale ppss\nscale_by ppps\nincrement ps\ngather pppssp\n";
   return made;
 }
 
