@@ -182,9 +182,12 @@ class ProgramBuilder {
   }
 
   /// A kernel prepares when its value is constant, though no result, and nothing in it can fail; buffers tell what it
-  /// needs.
+  /// needs. With dimensions left open each call has sizes of its own, and nothing is kept.
   void mark_preparing(const passes::LoweredKernel& lowered, kernel::Kernel& kernel) {
     if (constant_.empty() || !constant_[static_cast<std::size_t>(lowered.compute.index)]) return;
+    const bool open = std::any_of(program_.symbols.begin(), program_.symbols.end(),
+                                  [](const kernel::Symbol& symbol) { return symbol.dimension; });
+    if (open) return;
     kernel::Buffer& result = program_.buffers[static_cast<std::size_t>(buffer_of(lowered.compute))];
     if (result.role != kernel::Buffer::Role::Workspace || loop::has_checks(lowered.function)) return;
     for (TensorId read : lowered.buffers) {
