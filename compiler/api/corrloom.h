@@ -104,6 +104,9 @@ class Argument {
   std::optional<scalar::Value> scalar_;
 };
 
+/// In the type that an op is compiled for: an extent that stays open. Every call brings its own.
+inline constexpr std::int64_t kDynamic = -1;
+
 /// What an op is compiled for at one parameter: the type of a tensor, or the value of a scalar.
 class TypeArgument {
  public:
@@ -218,7 +221,8 @@ class CORRLOOM_API Compiled {
   /// Nanoseconds of each step of the compilation, in order.
   std::vector<std::pair<std::string, std::int64_t>> step_times() const;
 
-  /// Runs on arguments of the types it was compiled for. Throws InputError when they are not.
+  /// Runs on arguments of the types it was compiled for. Throws InputError when they are not, and, with open extents,
+  /// for what the op does not accept: each new set of shapes is judged once.
   template <class... Arguments>
   Tensor operator()(const Arguments&... arguments) const {
     const std::array<Argument, sizeof...(Arguments)> all{Argument(arguments)...};
@@ -283,10 +287,11 @@ class CORRLOOM_API Op {
     run_into(std::span(arguments.begin(), arguments.size()), std::span(outputs.begin(), outputs.size()));
   }
 
-  /// Compiles for one argument a parameter, or for the tensors alone. A scalar that decides a range or a subscript must
-  /// be given. `schedule` is the text of a schedule to use instead of the chosen one. `constants` names tensors that
-  /// stay the same for many calls: a bound call packs them once, every other call packs them itself. Throws
-  /// RuntimeError when the device is not there.
+  /// Compiles for one argument a parameter, or for the tensors alone. An extent that is `kDynamic` stays open: the
+  /// result takes tensors of every extent there that the op accepts, and gives the bits that it gives when compiled for
+  /// theirs. A scalar that decides a range or a subscript must be given. `schedule` is the text of a schedule to use
+  /// instead of the chosen one. `constants` names tensors that stay the same for many calls: a bound call packs them
+  /// once, every other call packs them itself. Throws RuntimeError when the device is not there.
   Compiled compile(const std::vector<TypeArgument>& arguments, Device device, const std::string& schedule = {},
                    const std::vector<std::string>& constants = {}) const;
   /// The same for a target, `host` or a PTX architecture such as `sm_90a`; needs no device, and the result cannot be

@@ -167,7 +167,9 @@ const runtime::LoadedProgram& loaded(const api::CompiledState& state) {
 std::vector<Tensor> Compiled::call(std::span<const Argument> arguments) const {
   const runtime::LoadedProgram& program = loaded(*state_);
   const api::SplitArguments split = api::split_arguments(state_->info, arguments);
-  return program.run(split.operands(), state_->program_scalars(split.scalars.span()).span());
+  const auto scalars = state_->program_scalars(split.scalars.span());
+  if (state_->judge) state_->judge->admit(split.operands(), split.scalars.span());
+  return program.run(split.operands(), scalars.span());
 }
 
 Tensor Compiled::call_for_one(std::span<const Argument> arguments) const {
@@ -179,7 +181,9 @@ void Compiled::run_into(std::span<const Argument> arguments, std::span<const Ten
   require_defined(state_->info, outputs);
   const runtime::LoadedProgram& program = loaded(*state_);
   const api::SplitArguments split = api::split_arguments(state_->info, arguments);
-  program.run_into(split.operands(), state_->program_scalars(split.scalars.span()).span(), outputs);
+  const auto scalars = state_->program_scalars(split.scalars.span());
+  if (state_->judge) state_->judge->admit(split.operands(), split.scalars.span());
+  program.run_into(split.operands(), scalars.span(), outputs);
 }
 
 /// The call, and the program that it belongs to.
@@ -200,8 +204,10 @@ BoundCall Compiled::bind(std::span<const Argument> arguments, std::span<const Te
   require_defined(state_->info, outputs);
   const runtime::LoadedProgram& program = loaded(*state_);
   const api::SplitArguments split = api::split_arguments(state_->info, arguments);
-  return BoundCall(std::make_shared<BoundCall::State>(BoundCall::State{
-      state_, program.bind(split.operands(), state_->program_scalars(split.scalars.span()).span(), outputs)}));
+  const auto scalars = state_->program_scalars(split.scalars.span());
+  if (state_->judge) state_->judge->admit(split.operands(), split.scalars.span());
+  return BoundCall(std::make_shared<BoundCall::State>(
+      BoundCall::State{state_, program.bind(split.operands(), scalars.span(), outputs)}));
 }
 
 }  // namespace corrloom

@@ -8,6 +8,7 @@
 #include "compiler/api/deciding_symbols.h"
 #include "compiler/api/values.h"
 #include "compiler/codegen/host_target.h"
+#include "compiler/frontend/bind_known.h"
 #include "ir/kernel/target.h"
 #include "ir/scalar/expr.h"
 #include "runtime/tensor_state.h"
@@ -22,15 +23,6 @@ using scalar::Value;
 bool is_input_fault(Code code) {
   return (code >= Code::E0240 && code <= Code::E0245) || (code >= Code::E0250 && code <= Code::E0254) ||
          code == Code::E0222 || code >= Code::E0401;
-}
-
-[[noreturn]] void throw_diagnostics(const Diagnostics& diagnostics, const std::string& op) {
-  const auto& entries = diagnostics.entries();
-  CORRLOOM_CHECK(!entries.empty(), "op ", op, " failed without a reason");
-  if (std::all_of(entries.begin(), entries.end(), [](const Diagnostic& entry) { return is_input_fault(entry.code); })) {
-    throw InputError(diagnostics.render());
-  }
-  throw CompileError(diagnostics.render());
 }
 
 OpInfo info_of(const frontend::OpSignature& signature) {
@@ -67,7 +59,28 @@ std::vector<KernelInfo> kernels_of(const kernel::CompiledProgram& program) {
   return kernels;
 }
 
+/// A type with open extents as the smallest that it may become.
+TensorType smallest(TensorType type) {
+  std::replace(type.shape.begin(), type.shape.end(), kDynamic, std::int64_t{1});
+  return type;
+}
+
+bool has_open_extents(std::span<const TensorType> types) {
+  return std::any_of(types.begin(), types.end(), [](const TensorType& type) {
+    return std::find(type.shape.begin(), type.shape.end(), kDynamic) != type.shape.end();
+  });
+}
+
 }  // namespace
+
+void throw_diagnostics(const Diagnostics& diagnostics, const std::string& op) {
+  const auto& entries = diagnostics.entries();
+  CORRLOOM_CHECK(!entries.empty(), "op ", op, " failed without a reason");
+  if (std::all_of(entries.begin(), entries.end(), [](const Diagnostic& entry) { return is_input_fault(entry.code); })) {
+    throw InputError(diagnostics.render());
+  }
+  throw CompileError(diagnostics.render());
+}
 
 kernel::Target target_named(const std::string& name) {
   if (name == "host") return codegen::host_target();
@@ -269,12 +282,13 @@ std::pair<std::vector<TensorType>, std::vector<std::optional<Value>>> OpCore::sp
   return {std::move(types), std::move(scalars)};
 }
 
-frontend::SymbolValues OpCore::bind(std::span<const TensorType> types,
-                                    std::span<const std::optional<Value>> scalars) const {
+frontend::Arguments OpCore::arguments_of(std::span<const TensorType> types,
+                                         std::span<const std::optional<Value>> scalars) const {
   const Lowered& lowered = this->lowered();
   frontend::Arguments arguments;
   for (std::size_t k = 0; k < tensor_names_.size(); ++k) {
-    element_count(types[k].shape, types[k].dtype);  // an extent below 0, or bytes that nobody can count
+    const TensorType least = smallest(types[k]);
+    element_count(least.shape, least.dtype);  // an extent below 0, or bytes that nobody can count
     arguments.tensors[tensor_names_[k]] = {types[k].dtype, types[k].shape};
   }
   for (std::size_t k = 0; k < scalar_parameters_.size(); ++k) {
@@ -288,9 +302,26 @@ frontend::SymbolValues OpCore::bind(std::span<const TensorType> types,
     // The value of one that stays open decides nothing, whatever it is.
     arguments.scalars[parameter.name] = scalars[k].value_or(Value{parameter.dtype, 0});
   }
+  return arguments;
+}
+
+frontend::SymbolValues OpCore::bind(std::span<const TensorType> types,
+                                    std::span<const std::optional<Value>> scalars) const {
+  const frontend::Arguments arguments = arguments_of(types, scalars);
   Diagnostics diagnostics;
   const std::optional<frontend::SymbolValues> values =
-      frontend::bind(signature_, *lowered.graph, arguments, diagnostics);
+      frontend::bind(signature_, *lowered().graph, arguments, diagnostics);
+  if (!values) throw_diagnostics(diagnostics, info_.name);
+  return *values;
+}
+
+frontend::SymbolValues OpCore::bind_known(std::span<const TensorType> types,
+                                          std::span<const std::optional<Value>> scalars) const {
+  static_assert(kDynamic == frontend::kOpenExtent);
+  const frontend::Arguments arguments = arguments_of(types, scalars);
+  Diagnostics diagnostics;
+  const std::optional<frontend::SymbolValues> values =
+      frontend::bind_known(signature_, *lowered().graph, arguments, diagnostics);
   if (!values) throw_diagnostics(diagnostics, info_.name);
   return *values;
 }
@@ -302,16 +333,20 @@ CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const s
   runtime::TraceScope trace("compile", info_.name);
   if (trace.is_active()) trace.add_detail("target", target.name);
   const Lowered& lowered = this->lowered();
-  frontend::SymbolValues values = bind(types, scalars);
+  const bool is_open = has_open_extents(types);
+  frontend::SymbolValues values = is_open ? bind_known(types, scalars) : bind(types, scalars);
   auto state = std::make_shared<CompiledState>();
   state->fixed_scalars.resize(scalar_parameters_.size());
+  std::set<std::string> deciding;
   for (std::size_t k = 0; k < scalar_parameters_.size(); ++k) {
     const bool decides =
         std::find(lowered.deciding.begin(), lowered.deciding.end(), static_cast<int>(k)) != lowered.deciding.end();
-    if (decides)
+    if (decides) {
       state->fixed_scalars[k] = scalars[k];
-    else
+      deciding.insert(scalar_parameters_[k]->name);
+    } else {
       values.erase(scalar_parameters_[k]->name);
+    }
   }
   driver::CompileOptions options{
       .target = target, .bindings = std::move(values), .constants = constants, .cache = library_.cache()};
@@ -339,6 +374,9 @@ CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const s
                    info_.name, " does not have");
     state->runtime_scalars.push_back(static_cast<int>(parameter - scalar_parameters_.begin()));
   }
+  if (is_open)
+    state->judge =
+        std::make_unique<const EntryJudge>(signature_, lowered.graph, state->scalar_names, std::move(deciding));
   state->device = device;
   if (device) state->loaded.emplace(state->result.program, runtime::backend_of(*device));
   state->compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "compiler/api/corrloom.h"
+#include "compiler/api/entry_judge.h"
 #include "compiler/driver/compile.h"
 #include "compiler/frontend/frontend.h"
 #include "runtime/inline_vector.h"
@@ -33,7 +34,8 @@ struct CompiledState {
   std::vector<std::string> scalar_names;  ///< of the scalar parameters, in order
   std::vector<int> runtime_scalars;  ///< for each scalar that the program takes: its number among the scalar parameters
   std::vector<std::optional<scalar::Value>>
-      fixed_scalars;  ///< by scalar: the value it was compiled for, where that decides something
+      fixed_scalars;                        ///< by scalar: the value it was compiled for, where that decides something
+  std::unique_ptr<const EntryJudge> judge;  ///< of calls, where dimensions are open; else null
   std::optional<Device> device;
   std::optional<runtime::LoadedProgram> loaded;  ///< with a device
   std::function<driver::Compiled()> recompile;   ///< the same again, with the texts of the lowest levels
@@ -90,8 +92,8 @@ class OpCore {
   const CompiledState& compiled_for(const SplitArguments& arguments, Device device,
                                     bool constant_parameters = false) const;
 
-  /// Compiles for types; scalars without a value stay open unless they decide ranges. `device` is empty for a target
-  /// without one.
+  /// Compiles for types, whose extents may be `kDynamic`; scalars without a value stay open unless they decide ranges.
+  /// `device` is empty for a target without one.
   CompiledRef compile(std::span<const TensorType> types, std::span<const std::optional<scalar::Value>> scalars,
                       const kernel::Target& target, std::optional<Device> device, const std::string& schedule,
                       const std::set<std::string>& constants = {}) const;
@@ -110,6 +112,12 @@ class OpCore {
                               std::span<const std::optional<scalar::Value>> scalars) const;
 
  private:
+  /// `bind` for types with open extents: what is known.
+  frontend::SymbolValues bind_known(std::span<const TensorType> types,
+                                    std::span<const std::optional<scalar::Value>> scalars) const;
+  frontend::Arguments arguments_of(std::span<const TensorType> types,
+                                   std::span<const std::optional<scalar::Value>> scalars) const;
+
   /// What a compiled op is found by.
   struct Entry {
     Entry(Device on, bool with_constants, std::vector<TensorType> of, std::vector<scalar::Value> values,
@@ -204,5 +212,8 @@ class LibraryState : public std::enable_shared_from_this<LibraryState> {
 kernel::Target target_of(Device device);
 /// The target of a name. Throws InputError, which lists those there are.
 kernel::Target target_named(const std::string& name);
+
+/// Throws InputError when all errors are faults of what a call brings along, else CompileError.
+[[noreturn]] void throw_diagnostics(const Diagnostics& diagnostics, const std::string& op);
 
 }  // namespace corrloom::api

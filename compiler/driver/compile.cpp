@@ -8,10 +8,13 @@
 #include "compiler/codegen/emit.h"
 #include "compiler/driver/size_expr.h"
 #include "compiler/passes/apply_staging.h"
+#include "compiler/passes/check_bounds.h"
 #include "compiler/passes/choose_schedule.h"
 #include "compiler/passes/constant_values.h"
 #include "compiler/passes/lower_to_loops.h"
 #include "compiler/passes/readers.h"
+#include "compiler/passes/specialise.h"
+#include "compiler/passes/typical_sizes.h"
 #include "ir/base/errors.h"
 #include "ir/kernel/error_slot.h"
 #include "ir/loop/text.h"
@@ -68,7 +71,7 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const tensor::Graph& graph, const std::vector<passes::LoweredKernel>& kernels,
                  const kernel::Target& target, const std::set<std::string>& constants)
-      : graph_(graph), kernels_(kernels), buffer_of_(graph.ops.size(), -1) {
+      : graph_(graph), sized_(passes::with_typical_sizes(graph)), kernels_(kernels), buffer_of_(graph.ops.size(), -1) {
     if (!constants.empty()) constant_ = passes::constant_values(graph, constants);
     program_.op = graph.name;
     program_.target = target;
@@ -77,6 +80,7 @@ class ProgramBuilder {
   /// Nothing when a condition cannot be tested at entry, which is reported.
   std::optional<CompiledProgram> run(Diagnostics& diagnostics) {
     add_symbols();
+    if (!extents_are_sizes(diagnostics)) return std::nullopt;
     for (TensorId input : graph_.inputs) {
       const int number = add_buffer(input, input, kernel::Buffer::Role::Input, graph_.op(input).name);
       program_.buffers[static_cast<std::size_t>(number)].constant =
@@ -118,9 +122,41 @@ class ProgramBuilder {
   }
 
   void add_symbols() {
-    for (const tensor::Symbol& symbol : graph_.symbols) {
-      program_.symbols.push_back({symbol.name, symbol.dtype, symbol.kind == tensor::Symbol::Kind::Dimension, -1, -1});
+    for (std::size_t k = 0; k < graph_.symbols.size(); ++k) {
+      const tensor::Symbol& symbol = graph_.symbols[k];
+      kernel::Symbol added{symbol.name, symbol.dtype, symbol.kind == tensor::Symbol::Kind::Dimension, -1, -1};
+      if (added.dimension) find_place(scalar::SymbolId{static_cast<std::int32_t>(k)}, added);
+      program_.symbols.push_back(std::move(added));
     }
+  }
+
+  /// The axis of an argument that shows the dimension.
+  void find_place(scalar::SymbolId symbol, kernel::Symbol& added) const {
+    for (std::size_t number = 0; number < graph_.inputs.size(); ++number) {
+      const std::vector<scalar::Expr>& extents = graph_.op(graph_.inputs[number]).extents;
+      for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+        const auto* reference = std::get_if<scalar::SymbolRef>(&extents[axis]->kind);
+        if (reference == nullptr || reference->symbol != symbol) continue;
+        added.buffer = static_cast<int>(number);
+        added.axis = static_cast<int>(axis);
+        return;
+      }
+    }
+    CORRLOOM_CHECK(false, "no argument shows the dimension ", added.name);
+  }
+
+  /// Reports extents that are no arithmetic over dimensions and i64 arguments.
+  bool extents_are_sizes(Diagnostics& diagnostics) const {
+    bool are_sizes = true;
+    for (const tensor::Op& op : graph_.ops) {
+      for (const scalar::Expr& extent : op.extents) {
+        if (to_size(extent)) continue;
+        are_sizes = false;
+        diagnostics.report(Code::E0255, op.span, "an extent of " + op.name + " cannot be computed before the op runs",
+                           "not integer arithmetic over dimensions and i64 arguments");
+      }
+    }
+    return are_sizes;
   }
 
   static kernel::SizeExpr size(const scalar::Expr& expr) {
@@ -160,7 +196,7 @@ class ProgramBuilder {
     kernel.name = codegen::symbol_name(graph_.name + "." + std::to_string(number));
     kernel.op = graph_.op(lowered.compute).name;
     kernel.place = place(graph_.op(lowered.compute).span);
-    kernel.blocks = kernel::SizeExpr::constant(block_count(lowered.function));
+    kernel.blocks = size(lowered.blocks);
     kernel.threads = codegen::thread_count(lowered.function);
     for (TensorId read : lowered.buffers) {
       const int buffer = buffer_of(read);
@@ -169,15 +205,21 @@ class ProgramBuilder {
       if (used.first_use > number || !used_.contains(buffer)) used.first_use = number;
       used.last_use = number;
       used_.insert(buffer);
-      kernel.bytes += bytes_of(used);
+      kernel.bytes += bytes_of(sized_.op(read));
     }
     for (std::size_t k = 0; k < graph_.symbols.size(); ++k) {
-      kernel.arguments.push_back({kernel::Argument::Kind::Scalar, static_cast<int>(k), {}});
+      const auto number_of_symbol = static_cast<int>(k);
+      if (graph_.symbols[k].kind == tensor::Symbol::Kind::Dimension) {
+        kernel.arguments.push_back(
+            {kernel::Argument::Kind::Size, 0, {{{kernel::SizeOp::Kind::Symbol, number_of_symbol}}}});
+      } else {
+        kernel.arguments.push_back({kernel::Argument::Kind::Scalar, number_of_symbol, {}});
+      }
     }
     if (loop::has_checks(lowered.function)) kernel.arguments.push_back({kernel::Argument::Kind::ErrorSlot, 0, {}});
     mark_preparing(lowered, kernel);
-    kernel.flops = operations_of(graph_.op(lowered.compute));
-    for (TensorId inside : lowered.inside) kernel.flops += operations_of(graph_.op(inside));
+    kernel.flops = operations_of(sized_.op(lowered.compute));
+    for (TensorId inside : lowered.inside) kernel.flops += operations_of(sized_.op(inside));
     program_.kernels.push_back(std::move(kernel));
   }
 
@@ -197,25 +239,10 @@ class ProgramBuilder {
     kernel.prepares = result.constant = true;
   }
 
-  static double bytes_of(const kernel::Buffer& buffer) {
-    double bytes = byte_size(buffer.dtype);
-    for (const kernel::SizeExpr& extent : buffer.extents)
-      bytes *= static_cast<double>(extent.as_constant().value_or(1));
+  static double bytes_of(const tensor::Op& op) {
+    double bytes = byte_size(op.dtype);
+    for (const scalar::Expr& extent : op.extents) bytes *= static_cast<double>(scalar::as_i64(extent).value_or(1));
     return bytes;
-  }
-
-  /// The extent of the function's block loop, which lowering made a constant.
-  static std::int64_t block_count(const loop::Function& function) {
-    for (const loop::Instr& instr : function.body.instrs) {
-      const auto* loop = std::get_if<loop::For>(&instr.kind);
-      if (loop == nullptr || loop->binding != loop::Binding::Block) continue;
-      for (const loop::Instr& definition : function.body.instrs) {
-        const auto* constant = std::get_if<loop::Constant>(&definition.kind);
-        if (constant != nullptr && definition.results[0] == loop->extent) return constant->value.as_i64();
-      }
-    }
-    CORRLOOM_CHECK(false, "function ", function.name, " has no block loop of constant extent");
-    return 0;
   }
 
   void add_check_sites() {
@@ -239,6 +266,7 @@ class ProgramBuilder {
   }
 
   const tensor::Graph& graph_;
+  const tensor::Graph sized_;  ///< with typical sizes, for estimates
   const std::vector<passes::LoweredKernel>& kernels_;
   std::vector<int> buffer_of_;  ///< of each root value
   std::set<int> used_;
@@ -387,6 +415,16 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
   out.assembly_text = std::move(code->assembly);
   out.program = std::make_shared<const CompiledProgram>(*std::move(program));
   return out;
+}
+
+bool check_call(tensor::Graph graph, const std::map<std::string, scalar::Value>& values, Diagnostics& diagnostics) {
+  passes::PassContext ctx;
+  ctx.bindings = values;
+  graph = passes::specialise(std::move(graph), ctx);
+  if (!ctx.diagnostics.has_errors()) passes::check_bounds(std::move(graph), ctx);
+  for (const Diagnostic& entry : ctx.diagnostics.entries())
+    diagnostics.report(entry.code, entry.span, entry.title, entry.label).notes = entry.notes;
+  return !ctx.diagnostics.has_errors();
 }
 
 }  // namespace corrloom::driver

@@ -20,7 +20,7 @@ namespace corrloom::driver {
 
 struct CompileOptions {
   kernel::Target target;
-  std::map<std::string, scalar::Value> bindings;  ///< constants for symbols, by name; dimensions must all be bound
+  std::map<std::string, scalar::Value> bindings;  ///< constants for symbols, by name; other symbols stay arguments
   SourceRef schedule;                             ///< a schedule's text to use instead of the chosen one; may be null
   /// Inputs that stay the same for many calls, by name: kernels that only need those become preparing ones, and
   /// schedules take what they do for free.
@@ -42,8 +42,13 @@ struct Compiled {
   bool from_cache = false;                                              ///< the code was compiled earlier
 };
 
-/// From a graph to a program for one target: tensor passes, schedule, loops, code. Nothing when the user's program or
+/// From a graph to a program for one target: tensor passes, schedule, loops, code. A program with dimensions that are
+/// not bound takes calls that `check_call` accepts. Nothing when the user's program or
 /// shapes are at fault, which is reported. Throws InternalError for our own faults.
 std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& options, Diagnostics& diagnostics);
+
+/// Judges a call of a program with open dimensions: reports what `compile` would report for the graph with these
+/// values in place, its entry conditions and the bounds of its reads. False when there was an error.
+bool check_call(tensor::Graph graph, const std::map<std::string, scalar::Value>& values, Diagnostics& diagnostics);
 
 }  // namespace corrloom::driver

@@ -74,8 +74,15 @@ bool append(const Expr& expr, std::vector<SizeOp>& code) {
           std::swap(args[0], args[1]);
           opcode = opcode == Opcode::Gt ? Opcode::Lt : Opcode::Le;
         }
+        const Expr zero = scalar::constant_i64(0);
+        const auto negated = [&](const Expr& x) { return scalar::apply(Opcode::Sub, {zero, x}); };
+        if (opcode == Opcode::Neg) return append(negated(args[0]), code);
+        if (opcode == Opcode::Abs) return append(scalar::apply(Opcode::Max, {args[0], negated(args[0])}), code);
+        if (opcode == Opcode::Cast && expr->dtype == DType::I64) return append(args[0], code);
+        // Sizes have logic on truths, none on the bits of integers.
+        const bool is_logic = opcode == Opcode::And || opcode == Opcode::Or || opcode == Opcode::Not;
         const std::optional<SizeOp::Kind> kind = size_op(opcode);
-        if (!kind || (*kind == SizeOp::Kind::Not && expr->dtype != DType::Bool)) return false;
+        if (!kind || (is_logic && expr->dtype != DType::Bool)) return false;
         for (const Expr& arg : args) {
           if (!append(arg, code)) return false;
         }

@@ -1,4 +1,5 @@
 
+#include "compiler/frontend/bind_known.h"
 #include "compiler/frontend/entry.h"
 #include "compiler/frontend/frontend.h"
 #include "compiler/frontend/library.h"
@@ -20,8 +21,14 @@ std::string shape_text(const TensorType& type) {
 
 class Binder {
  public:
-  Binder(const OpSignature& signature, const tensor::Graph& graph, const Arguments& arguments, Diagnostics& diagnostics)
-      : signature_(signature), graph_(graph), arguments_(arguments), diagnostics_(diagnostics) {}
+  /// `may_be_open`: extents may be `kOpenExtent`.
+  Binder(const OpSignature& signature, const tensor::Graph& graph, const Arguments& arguments, bool may_be_open,
+         Diagnostics& diagnostics)
+      : signature_(signature),
+        graph_(graph),
+        arguments_(arguments),
+        may_be_open_(may_be_open),
+        diagnostics_(diagnostics) {}
 
   std::optional<SymbolValues> run() {
     const bool are_known = check_names();
@@ -118,7 +125,7 @@ class Binder {
       fits = false;
     }
     for (const std::int64_t extent : type.extents) {
-      if (extent >= 0) continue;
+      if (extent >= 0 || is_open(extent)) continue;
       fail(Code::E0242, parameter, "the argument " + quoted(parameter.name) + " has a negative extent")
           .note("the argument is " + shape_text(type));
       fits = false;
@@ -126,11 +133,14 @@ class Binder {
     return fits ? &type : nullptr;
   }
 
+  bool is_open(std::int64_t extent) const { return may_be_open_ && extent == kOpenExtent; }
+
   const tensor::Symbol& symbol(scalar::SymbolId id) const { return graph_.symbols[static_cast<std::size_t>(id.index)]; }
 
   void bind_extents(const ParameterSignature& parameter, const tensor::Op& input, const TensorType& type) {
     for (std::size_t axis = 0; axis < input.extents.size(); ++axis) {
       const auto* reference = std::get_if<scalar::SymbolRef>(&input.extents[axis]->kind);
+      if (is_open(type.extents[axis])) continue;
       if (reference == nullptr || symbol(reference->symbol).kind != tensor::Symbol::Kind::Dimension) continue;
       const std::string& name = symbol(reference->symbol).name;
       const Value value = Value::i64(type.extents[axis]);
@@ -152,6 +162,7 @@ class Binder {
   void compare_extents(const ParameterSignature& parameter, const tensor::Op& input) {
     const TensorType& type = arguments_.tensors.at(parameter.name);
     for (std::size_t axis = 0; axis < input.extents.size(); ++axis) {
+      if (is_open(type.extents[axis])) continue;
       const EntryValue wanted = evaluate_at_entry(input.extents[axis], [&](scalar::SymbolId id) {
         const auto found = values_.find(symbol(id).name);
         return found == values_.end() ? std::nullopt : std::optional(found->second);
@@ -159,6 +170,7 @@ class Binder {
       const std::string dim = quoted(parameter.dims[axis]);
       const std::string place = extent_text(parameter.name, axis);
       Diagnostic* error = nullptr;
+      if (may_be_open_ && wanted.kind == EntryValue::Kind::Unknown) continue;
       if (wanted.kind != EntryValue::Kind::Exact) {
         error = &fail(Code::E0244, parameter, place + ", " + dim + ", cannot be computed",
                       wanted.kind == EntryValue::Kind::ZeroDivisor ? "divides by zero" : "leaves 64 bits");
@@ -182,6 +194,7 @@ class Binder {
   const OpSignature& signature_;
   const tensor::Graph& graph_;
   const Arguments& arguments_;
+  bool may_be_open_;
   Diagnostics& diagnostics_;
   SymbolValues values_;
   std::map<std::string, std::pair<std::string, Span>> first_met_;
@@ -192,9 +205,14 @@ class Binder {
 
 std::optional<SymbolValues> bind(const OpSignature& signature, const tensor::Graph& graph, const Arguments& arguments,
                                  Diagnostics& diagnostics) {
-  auto values = Binder(signature, graph, arguments, diagnostics).run();
+  auto values = Binder(signature, graph, arguments, /*may_be_open=*/false, diagnostics).run();
   if (!values || !check_entry(graph, in_symbol_order(graph, *values), diagnostics)) return {};
   return values;
+}
+
+std::optional<SymbolValues> bind_known(const OpSignature& signature, const tensor::Graph& graph,
+                                       const Arguments& arguments, Diagnostics& diagnostics) {
+  return Binder(signature, graph, arguments, /*may_be_open=*/true, diagnostics).run();
 }
 
 std::vector<scalar::Value> in_symbol_order(const tensor::Graph& graph, const SymbolValues& values) {

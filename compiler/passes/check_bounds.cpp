@@ -7,6 +7,7 @@
 
 #include "compiler/passes/read_paths.h"
 #include "compiler/passes/readers.h"
+#include "compiler/passes/size_proofs.h"
 #include "ir/affine/affine.h"
 #include "ir/scalar/evaluate.h"
 #include "ir/tensor/check_site.h"
@@ -54,7 +55,11 @@ Domain domain_of(const std::vector<Axis>& axes, const affine::Ranges& ranges) {
 class OpChecker {
  public:
   OpChecker(const Graph& graph, const Op& op, Diagnostics& diagnostics)
-      : graph_(graph), op_(op), ranges_(ranges_of(op)), diagnostics_(diagnostics) {
+      : graph_(graph),
+        op_(op),
+        ranges_(ranges_of(op)),
+        has_open_sizes_(has_dimensions(graph)),
+        diagnostics_(diagnostics) {
     for (const Axis& axis : bound_axes(op)) axes_.emplace(axis.id, axis);
   }
 
@@ -84,6 +89,7 @@ class OpChecker {
     if (!picks) return;
     const Domain domain = domain_of(compute.axes, ranges_);
     for (const Axis& axis : compute.reduction->axes) {
+      if (uses_open_size(axis.extent)) continue;
       const Expr last = scalar::apply(Opcode::Sub, {axis.extent, scalar::constant_i64(1)});
       const Verdict verdict = affine::stays_inside(last, INT64_MAX, domain);
       if (verdict.kind != Verdict::Kind::Outside) continue;
@@ -143,7 +149,9 @@ class OpChecker {
 
   /// Proven, Runtime, or Unchecked after a report.
   ReadCheck judge_subscript(const Read& read, std::size_t k, const Domain& domain, bool ways_are_complete) {
-    const std::optional<std::int64_t> extent = scalar::as_i64(graph_.op(read.source).extents[k]);
+    const Expr& limit = graph_.op(read.source).extents[k];
+    const std::optional<std::int64_t> extent = scalar::as_i64(limit);
+    if (has_open_sizes_ && depends_on_sizes(read.index[k], limit, domain)) return judge_for_all_sizes(read, k, domain);
     if (!extent) return ReadCheck::Runtime;
     const Verdict verdict = affine::stays_inside(read.index[k], *extent, domain);
     if (verdict.kind == Verdict::Kind::Inside) return ReadCheck::Proven;
@@ -154,6 +162,32 @@ class OpChecker {
       report_undecided(read, k, *extent);
     }
     return ReadCheck::Unchecked;
+  }
+
+  /// Where dimensions are symbols: what data decides is checked while the op runs unless it holds for all sizes. All
+  /// else is judged at the entry of each call, where the sizes are known: then this pass sees the graph again, with
+  /// them in place.
+  ReadCheck judge_for_all_sizes(const Read& read, std::size_t k, const Domain& domain) {
+    const Expr& limit = graph_.op(read.source).extents[k];
+    if (size_proof_of(graph_, op_).stays_inside(read.index[k], limit)) return ReadCheck::Proven;
+    if (depends_on_data(read.index[k], domain)) return ReadCheck::Runtime;
+    return ReadCheck::Proven;
+  }
+
+  bool is_dimension(const scalar::Node& node) const {
+    const auto* symbol = std::get_if<scalar::SymbolRef>(&node.kind);
+    return symbol != nullptr &&
+           graph_.symbols[static_cast<std::size_t>(symbol->symbol.index)].kind == tensor::Symbol::Kind::Dimension;
+  }
+  bool uses_open_size(const Expr& expr) const {
+    bool uses = false;
+    scalar::for_each_node(expr, [&](const Expr& node) { uses = uses || is_dimension(*node); });
+    return uses;
+  }
+  bool depends_on_sizes(const Expr& index, const Expr& limit, const Domain& domain) const {
+    return uses_open_size(index) || uses_open_size(limit) ||
+           std::any_of(domain.conditions.begin(), domain.conditions.end(),
+                       [&](const Expr& condition) { return uses_open_size(condition); });
   }
 
   /// A read that pads with an element inside needs one wherever it may be reached.
@@ -167,11 +201,12 @@ class OpChecker {
   }
 
   /// True when the subscript, or the points on which it is judged, follow from elements or symbols.
-  static bool depends_on_data(const Expr& index, const Domain& domain) {
-    const auto is_open = [](const Expr& expr) {
+  bool depends_on_data(const Expr& index, const Domain& domain) const {
+    const auto is_open = [&](const Expr& expr) {
       bool open = false;
       scalar::for_each_node(expr, [&](const Expr& node) {
-        open = open || scalar::as_read(node) != nullptr || std::holds_alternative<scalar::SymbolRef>(node->kind);
+        const bool is_symbol = std::holds_alternative<scalar::SymbolRef>(node->kind);
+        open = open || scalar::as_read(node) != nullptr || (is_symbol && !is_dimension(*node));
       });
       return open;
     };
@@ -242,6 +277,7 @@ class OpChecker {
   const Graph& graph_;
   const Op& op_;
   affine::Ranges ranges_;
+  bool has_open_sizes_;
   std::map<AxisId, Axis> axes_;
   Diagnostics& diagnostics_;
 };

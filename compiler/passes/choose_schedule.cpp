@@ -10,7 +10,9 @@
 #include "compiler/passes/host_schedule.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/running_reduction.h"
+#include "compiler/passes/size_proofs.h"
 #include "compiler/passes/strides.h"
+#include "compiler/passes/typical_sizes.h"
 #include "ir/affine/affine.h"
 #include "ir/base/errors.h"
 
@@ -186,11 +188,11 @@ std::vector<Loop> Chooser::gpu() const {
 }  // namespace
 
 schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, const PassContext& ctx,
-                             const std::vector<bool>& constant) {
+                             const std::vector<bool>& constant, bool may_copy) {
   if (ctx.target.kind != kernel::TargetKind::Host) return Chooser(graph, op).run();
-  if (ctx.choices == nullptr) return host_stage(graph, op, ctx.target, /*may_copy=*/true, constant);
+  if (ctx.choices == nullptr) return host_stage(graph, op, ctx.target, may_copy, constant);
   ctx.choices->push_back({op.name, {}, {}});
-  return host_stage(graph, op, ctx.target, /*may_copy=*/true, constant, &ctx.choices->back());
+  return host_stage(graph, op, ctx.target, may_copy, constant, &ctx.choices->back());
 }
 
 schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx) {
@@ -199,8 +201,15 @@ schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx)
   out.target = ctx.target.name;
   std::vector<bool> constant;
   if (!ctx.constants.empty()) constant = constant_values(graph, ctx.constants);
-  for (const tensor::Op& op : graph.ops) {
-    if (std::holds_alternative<Compute>(op.kind)) out.stages.push_back(choose_stage(graph, op, ctx, constant));
+  // Copies have sizes of their own, so there are none where a size is not known.
+  const bool is_open = has_dimensions(graph);
+  const tensor::Graph sized = is_open ? with_typical_sizes(graph) : tensor::Graph();
+  for (std::size_t k = 0; k < graph.ops.size(); ++k) {
+    const tensor::Op& op = graph.ops[k];
+    if (!std::holds_alternative<Compute>(op.kind)) continue;
+    out.stages.push_back(is_open
+                             ? for_open_sizes(choose_stage(sized, sized.ops[k], ctx, constant, /*may_copy=*/false), op)
+                             : choose_stage(graph, op, ctx, constant));
   }
   if (ctx.target.kind == kernel::TargetKind::Host)
     return place_producers(graph, std::move(out), ctx.target, constant, ctx.choices);

@@ -11,11 +11,14 @@ namespace corrloom::passes {
 /// Host: see `host_schedule.h`. PTX: threads along the last output axes, one element each, or as many as the rows that
 /// share an operand's loads.
 ///
-/// Requires: constant extents, unique names, orders set. The result passes `schedule::check`.
+/// Where a dimension is not known, for a typical size of it, without copies.
+///
+/// Requires: unique names, orders set. The result passes `schedule::check`.
 schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx);
 
-/// The stage of one compute. `constant` says by op of the graph what `ctx.constants` lead to.
+/// The stage of one compute, whose extents are constant. `constant` says by op of the graph what `ctx.constants` lead
+/// to.
 schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, const PassContext& ctx,
-                             const std::vector<bool>& constant = {});
+                             const std::vector<bool>& constant = {}, bool may_copy = true);
 
 }  // namespace corrloom::passes

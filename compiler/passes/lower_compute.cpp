@@ -28,6 +28,21 @@ constexpr std::size_t kMostSplits = 2, kMostBorders = 2;
 /// Fewest rows of a tile for which a store that is contiguous along them goes through a transpose.
 constexpr std::size_t kTransposedRows = 4;
 
+/// How many steps an extent takes.
+Expr trips_expr(const Expr& extent, std::int64_t step) {
+  const Expr last = scalar::apply(Opcode::Add, {extent, scalar::constant_i64(step - 1)});
+  return scalar::simplify(scalar::apply(Opcode::FloorDiv, {last, scalar::constant_i64(step)}));
+}
+
+/// The product of two numbers of blocks, which are known together or not at all. Throws InternalError when it
+/// overflows.
+Expr product(const Expr& a, const Expr& b) {
+  const std::optional<std::int64_t> x = scalar::as_i64(a), y = scalar::as_i64(b);
+  std::int64_t both = 0;
+  CORRLOOM_CHECK(!x || !y || !__builtin_mul_overflow(*x, *y, &both), "the number of blocks overflows");
+  return scalar::simplify(scalar::apply(Opcode::Mul, {a, b}));
+}
+
 }  // namespace
 
 ComputeLowering::ComputeLowering(KernelState& kernel, TensorId id, const schedule::Stage& stage)
@@ -63,16 +78,16 @@ ComputeLowering::ComputeLowering(KernelState& kernel, TensorId id, const schedul
   }
 }
 
-std::int64_t ComputeLowering::constant_extent(AxisId axis) const {
-  return extents_.at(axis);
+std::optional<std::int64_t> ComputeLowering::known_extent(AxisId axis) const {
+  return builder_.as_index(extents_.at(axis));
 }
 
 void ComputeLowering::run_inside(const std::vector<ValueId>& bases, const std::vector<std::int64_t>& sizes) {
   Tiles tiles;
   for (std::size_t k = 0; k < compute_.axes.size(); ++k) {
     const AxisId axis = compute_.axes[k].id;
-    extents_[axis] = sizes[k];
-    tiles[axis] = {bases[k], builder_.index(sizes[k]), sizes[k]};
+    extents_[axis] = builder_.index(sizes[k]);
+    tiles[axis] = {bases[k], extents_[axis], sizes[k]};
   }
   serial_loops(0, std::move(tiles));
 }
@@ -126,42 +141,37 @@ void ComputeLowering::run_kernel() {
   is_kernel_ =
       std::none_of(levels_.begin(), levels_.end(), [](const Level& level) { return level.bind == Bind::Thread; });
   Tiles tiles;
+  std::map<AxisId, Expr> extents;
   for (const tensor::Axis& axis : compute_.axes) {
-    const std::optional<std::int64_t> known = scalar::as_i64(axis.extent);
-    CORRLOOM_CHECK(known.has_value(), "axis ", axis.name, " has an extent that is not known");
-    const std::int64_t extent = extents_[axis.id] = *known;
-    tiles[axis.id] = {builder_.index(0), builder_.index(extent), extent};
+    extents[axis.id] = axis.extent;
+    const ValueId extent = extents_[axis.id] = evaluate(axis.extent, {}, {}, {}, {});
+    tiles[axis.id] = {builder_.index(0), extent, builder_.as_index(extent)};
   }
   std::size_t blocks = 0;
   while (blocks < levels_.size() && levels_[blocks].bind == Bind::Block) ++blocks;
   // The blocks of the launch are numbered in one dimension; each block finds its place along every axis.
-  std::int64_t count = 1;
-  for (std::size_t k = 0; k < blocks; ++k) {
-    const std::int64_t trips = (*tiles[levels_[k].axis].size + levels_[k].step - 1) / levels_[k].step;
-    CORRLOOM_CHECK(!__builtin_mul_overflow(count, std::max<std::int64_t>(trips, 0), &count),
-                   "the number of blocks overflows");
-  }
-  builder_.for_loop("block", builder_.index(count), Binding::Block, {}, [&](ValueId block, std::span<const ValueId>) {
-    std::int64_t below = count;
+  std::vector<Expr> trips;
+  for (std::size_t k = 0; k < blocks; ++k) trips.push_back(trips_expr(extents[levels_[k].axis], levels_[k].step));
+  std::vector<Expr> below(blocks + 1, scalar::constant_i64(1));
+  for (std::size_t k = blocks; k-- > 0;) below[k] = product(trips[k], below[k + 1]);
+  kernel_.blocks = below[0];
+  const auto value = [&](const Expr& expr) { return evaluate(expr, {}, {}, {}, {}); };
+  builder_.for_loop("block", value(below[0]), Binding::Block, {}, [&](ValueId block, std::span<const ValueId>) {
     for (std::size_t k = 0; k < blocks; ++k) {
       Tile& tile = tiles[levels_[k].axis];
-      const std::int64_t step = levels_[k].step, extent = *tile.size;
-      const std::int64_t trips = std::max<std::int64_t>((extent + step - 1) / step, 1);
-      below /= trips;
+      const std::int64_t step = levels_[k].step;
       const ValueId number = builder_.apply(
-          Opcode::Mod, {builder_.apply(Opcode::FloorDiv, {block, builder_.index(std::max<std::int64_t>(below, 1))}),
-                        builder_.index(trips)});
+          Opcode::Mod, {builder_.apply(Opcode::FloorDiv, {block, value(below[k + 1])}), value(trips[k])});
       tile.base = builder_.add(tile.base, builder_.mul(number, step));
-      if (extent % step == 0) {
+      const bool is_whole = tile.size ? *tile.size % step == 0 : step == 1;
+      if (is_whole) {
         tile.size = step;
         tile.count = builder_.index(step);
-      } else if (trips == 1) {
-        tile.size = extent;
-      } else {
+      } else if (!tile.size || *tile.size > step) {
         tile.size = std::nullopt;
         tile.full = step;
         tile.count = builder_.apply(
-            Opcode::Min, {builder_.index(step), builder_.apply(Opcode::Sub, {builder_.index(extent), tile.base})});
+            Opcode::Min, {builder_.index(step), builder_.apply(Opcode::Sub, {extents_[levels_[k].axis], tile.base})});
       }
     }
     std::size_t threads = blocks;
@@ -182,9 +192,11 @@ void ComputeLowering::thread_loops(std::size_t begin, std::size_t end, Tiles til
   std::int64_t count = 1;
   for (std::size_t k = begin; k < end; ++k) {
     const Level& level = levels_[k];
-    const std::int64_t nominal = level.enclosing != 0 ? level.enclosing : constant_extent(level.axis);
-    trips.push_back((std::min(nominal, std::max<std::int64_t>(constant_extent(level.axis), 1)) + level.step - 1) /
-                    level.step);
+    const std::optional<std::int64_t> extent = known_extent(level.axis);
+    CORRLOOM_CHECK(extent || level.enclosing != 0, "threads walk an axis whose extent is not known, in no block");
+    const std::int64_t nominal = level.enclosing != 0 ? level.enclosing : *extent;
+    const std::int64_t most = extent ? std::min(nominal, std::max<std::int64_t>(*extent, 1)) : nominal;
+    trips.push_back((most + level.step - 1) / level.step);
     count *= trips.back();
   }
   builder_.for_loop(
@@ -209,7 +221,8 @@ void ComputeLowering::thread_loops(std::size_t begin, std::size_t end, Tiles til
 void ComputeLowering::guard_threads(std::size_t level, std::size_t end, Tiles tiles) {
   if (level == end) return serial_loops(end, std::move(tiles));
   const Level& here = levels_[level];
-  const std::int64_t step = here.step, extent = constant_extent(here.axis), rest = extent % step;
+  const std::int64_t step = here.step;
+  const std::optional<std::int64_t> extent = known_extent(here.axis);
   const auto go_on = [&](std::int64_t size) {
     Tiles inner = tiles;
     inner[here.axis].size = size;
@@ -219,7 +232,7 @@ void ComputeLowering::guard_threads(std::size_t level, std::size_t end, Tiles ti
   };
   const auto nothing = [] { return std::vector<ValueId>{}; };
   const Tile& tile = tiles[here.axis];
-  const std::int64_t nominal = here.enclosing != 0 ? here.enclosing : extent;
+  const std::int64_t nominal = here.enclosing != 0 ? here.enclosing : extent.value_or(0);
   if (tile.size && *tile.size % step == 0 && *tile.size == nominal) {
     go_on(step);
     return;
@@ -228,9 +241,17 @@ void ComputeLowering::guard_threads(std::size_t level, std::size_t end, Tiles ti
   builder_.if_else(
       builder_.apply(Opcode::Ge, {remaining, builder_.index(step)}), [&] { return go_on(step); },
       [&] {
-        if (rest == 0) return nothing();
+        if (step == 1 || (extent && *extent % step == 0)) return nothing();
+        if (!extent) {
+          single_elements(tile, here.axis, [&](const Tile& one) {
+            Tiles inner = tiles;
+            inner[here.axis] = one;
+            guard_threads(level + 1, end, std::move(inner));
+          });
+          return nothing();
+        }
         return builder_.if_else(
-            builder_.apply(Opcode::Gt, {remaining, builder_.index(0)}), [&] { return go_on(rest); }, nothing);
+            builder_.apply(Opcode::Gt, {remaining, builder_.index(0)}), [&] { return go_on(*extent % step); }, nothing);
       });
 }
 
@@ -257,8 +278,10 @@ void ComputeLowering::serial_loops(std::size_t level, Tiles tiles) {
                       run(builder_.add(tile.base, builder_.mul(number, here.step)), here.step);
                       return std::vector<ValueId>{};
                     });
+  const std::optional<std::int64_t> extent = tile.size ? tile.size : known_extent(here.axis);
+  if (!extent) return rest_of_open_axis(level, tiles, full);
   // What is left over has one size, whatever the outer tiles: their steps are multiples of this one.
-  const std::int64_t rest = (tile.size ? *tile.size : constant_extent(here.axis)) % here.step;
+  const std::int64_t rest = *extent % here.step;
   if (rest == 0) return;
   const ValueId base = builder_.add(tile.base, builder_.mul(full, here.step));
   const ValueId left = builder_.apply(Opcode::Mod, {tile.count, builder_.index(here.step)});
@@ -295,6 +318,7 @@ void ComputeLowering::outer_serial_loop(std::size_t level, const Tiles& tiles) {
         part.count = builder_.apply(Opcode::Min, {step, builder_.apply(Opcode::Sub, {tile.count, offset})});
         part.size = std::nullopt;
         part.full = here.step;
+        part.is_rest = false;
         produce(level, inner);
         serial_loops(level + 1, std::move(inner));
         return std::vector<ValueId>{};
@@ -303,8 +327,13 @@ void ComputeLowering::outer_serial_loop(std::size_t level, const Tiles& tiles) {
 
 /// A register tile has a size that is known: a body each for whole blocks and for the last one along an axis.
 void ComputeLowering::settle_sizes(std::size_t level, Tiles tiles) {
-  const auto open = std::find_if(tiles.begin(), tiles.end(), [](const auto& entry) { return !entry.second.size; });
+  const bool runs = level < levels_.size() && runs_along(level);
+  const auto open = std::find_if(tiles.begin(), tiles.end(), [&](const auto& entry) {
+    return !entry.second.size && !(runs && entry.first == levels_[level].axis);
+  });
   if (open == tiles.end()) return split_guards(level, tiles);
+  const std::optional<std::int64_t> extent = known_extent(open->first);
+  if (!extent) return settle_open_size(level, tiles, open->first);
   const auto go_on = [&](std::int64_t size) {
     Tiles settled = tiles;
     settled[open->first].size = size;
@@ -312,7 +341,7 @@ void ComputeLowering::settle_sizes(std::size_t level, Tiles tiles) {
     return std::vector<ValueId>{};
   };
   const Tile& tile = open->second;
-  const std::int64_t rest = constant_extent(open->first) % tile.full;
+  const std::int64_t rest = *extent % tile.full;
   builder_.if_else(
       builder_.apply(Opcode::Eq, {tile.count, builder_.index(tile.full)}), [&] { return go_on(tile.full); },
       [&] { return go_on(rest); });
@@ -382,11 +411,12 @@ std::optional<ComputeLowering::Borders> ComputeLowering::borders(const Holdings&
   for (const Level& level : levels_) {
     if (level.axis == axis && (level.bind == Bind::Block || level.bind == Bind::Serial)) step = level.step;
   }
-  const std::int64_t extent = constant_extent(axis), size = *tile.size;
-  if (step == 0 || size < 1 || size > step) return std::nullopt;
+  const std::optional<std::int64_t> extent = known_extent(axis);
+  const std::int64_t size = *tile.size;
+  if (!extent || step == 0 || size < 1 || size > step) return std::nullopt;
   // Smaller tiles than a step stand at the end.
-  const std::int64_t first = size < step ? extent - size : 0;
-  Borders found{axis, {}, (extent - first) / step + (size < step ? 1 : 0)};
+  const std::int64_t first = size < step ? *extent - size : 0;
+  Borders found{axis, {}, (*extent - first) / step + (size < step ? 1 : 0)};
   const auto holds = [&](std::int64_t number) {
     return std::all_of(group.begin(), group.end(), [&](const Holding& holding) {
       const std::optional<std::int64_t> least = least_at(*holding.guard, axis, first + number * step, size);
@@ -503,20 +533,23 @@ void ComputeLowering::add_points(std::size_t level, const Tiles& tiles, Point po
     CORRLOOM_CHECK(here.enclosing > 0, "a vector loop needs an enclosing step");
     const int lanes = static_cast<int>(here.enclosing);
     ValueId mask;
-    if (*tile.size < lanes) {
+    if (*tile.size < lanes || tile.is_masked) {
       const ValueId lane = builder_.ramp(builder_.index(0), 1, lanes);
-      mask = builder_.apply(Opcode::Lt, {lane, builder_.index(*tile.size)});
+      mask = builder_.apply(Opcode::Lt, {lane, tile.is_masked ? tile.count : builder_.index(*tile.size)});
     }
     const int present = static_cast<int>(std::min<std::int64_t>(*tile.size, lanes));
     const std::int64_t position = point[here.axis].position;
-    point[here.axis] = {builder_.ramp(tile.base, 1, lanes), mask, present, position};
+    point[here.axis] = {builder_.ramp(tile.base, 1, lanes), mask, present, tile.is_masked, position};
     return add_points(level + 1, tiles, std::move(point), out);
   }
   CORRLOOM_CHECK(here.bind == Bind::Unroll, "only unrolled and vector loops stand in the register tile");
   for (std::int64_t at = 0; at < *tile.size; at += here.step) {
     Tiles inner = tiles;
     const std::int64_t size = std::min(here.step, *tile.size - at);
-    inner[here.axis] = {builder_.add(tile.base, builder_.index(at)), builder_.index(size), size};
+    Tile& part = inner[here.axis];
+    part.base = builder_.add(tile.base, builder_.index(at));
+    part.size = size;
+    if (!tile.is_masked) part.count = builder_.index(size);
     Point next = point;
     next[here.axis].position += at;
     add_points(level + 1, inner, std::move(next), out);
@@ -640,7 +673,10 @@ void ComputeLowering::store(const std::vector<Result>& results) {
     if (level.bind != Bind::Vector || level.reduction) continue;
     for (const tensor::Axis& axis : compute_.axes) vector = axis.id == level.axis ? &axis : vector;
   }
-  if (vector == nullptr || vector == &compute_.axes.back()) {
+  const bool is_open = std::any_of(results.begin(), results.end(), [&](const Result& result) {
+    return vector != nullptr && result.point.at(vector->id).is_open;
+  });
+  if (vector == nullptr || vector == &compute_.axes.back() || is_open) {
     for (const Result& result : results) store_one(result);
     return;
   }

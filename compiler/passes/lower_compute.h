@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@ struct KernelState {
   std::map<tensor::TensorId, loop::BufferId> buffers = {};
   /// Of values that the kernel keeps for itself: the element of each dimension with which the buffer begins.
   std::map<tensor::TensorId, std::vector<loop::ValueId>> origins = {};
+  scalar::Expr blocks = nullptr;  ///< number of blocks of the launch, over symbols
 };
 
 /// What the loops so far leave of an axis: the elements [base, base + count).
@@ -36,13 +38,16 @@ struct Tile {
   loop::ValueId count;
   std::optional<std::int64_t> size;  ///< the count, where it is known
   std::int64_t full = 0;             ///< where it is not: it is this, or the rest of the extent by it
+  bool is_rest = false;              ///< where it is not: it is the rest
+  bool is_masked = false;            ///< the last vector of an extent that is not known: only `count` of `size` exist
 };
 
 /// An axis at one point of the register tile: a scalar or a ramp, and the lanes that exist (a default id: all).
 struct PointAxis {
   loop::ValueId value;
   loop::ValueId mask;
-  int lanes = 1;              ///< how many exist
+  int lanes = 1;              ///< how many exist, or at most exist
+  bool is_open = false;       ///< the mask is not known: it depends on an extent
   std::int64_t position = 0;  ///< in an unrolled axis of the tile
 };
 using Point = std::map<scalar::AxisId, PointAxis>;
@@ -74,9 +79,13 @@ class ComputeLowering {
   void thread_loops(std::size_t begin, std::size_t end, Tiles tiles);
   void guard_threads(std::size_t level, std::size_t end, Tiles tiles);
   void serial_loops(std::size_t level, Tiles tiles);
+  void rest_of_open_axis(std::size_t level, const Tiles& tiles, loop::ValueId full);
   bool walked_again(std::size_t level) const;
   void outer_serial_loop(std::size_t level, const Tiles& tiles);
   void settle_sizes(std::size_t level, Tiles tiles);
+  void settle_open_size(std::size_t level, const Tiles& tiles, scalar::AxisId axis);
+  void settle_rest(std::size_t level, const Tiles& tiles, scalar::AxisId axis);
+  std::int64_t vector_lanes(scalar::AxisId axis) const;
   /// A condition and whether it holds in the whole tile.
   struct Holding {
     const Guard* guard;
@@ -150,7 +159,8 @@ class ComputeLowering {
   loop::ValueId evaluate(const scalar::Expr& expr, const Point& point, const std::vector<loop::ValueId>& accumulators,
                          const std::vector<loop::ValueId>& others, loop::ValueId guard);
   loop::ValueId mask_of(const Point& point);
-  std::int64_t constant_extent(scalar::AxisId axis) const;
+  std::optional<std::int64_t> known_extent(scalar::AxisId axis) const;
+  void single_elements(const Tile& tile, scalar::AxisId axis, const std::function<void(const Tile&)>& run);
   loop::ValueId extent_of(scalar::AxisId axis, const Point& point);
   loop::ValueId trips_of(scalar::AxisId axis, const Point& point, loop::ValueId reached = {});
   bool may_leave(const scalar::Read& read, std::size_t dimension) const;
@@ -169,7 +179,7 @@ class ComputeLowering {
   scalar::AxisId running_;  ///< the axis of a running reduction, or none
   std::vector<Level> levels_;
   FunctionBuilder& builder_;
-  std::map<scalar::AxisId, std::int64_t> extents_;  ///< of the output axes: of the compute, or of the region
+  std::map<scalar::AxisId, loop::ValueId> extents_;  ///< of the output axes: of the compute, or of the region
   std::vector<Guard> guards_;
   bool is_kernel_ = false;                 ///< tiles begin at multiples of their loops' steps
   std::set<const scalar::Node*> assumed_;  ///< conditions that hold in the tile at hand

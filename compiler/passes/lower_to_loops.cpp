@@ -45,6 +45,7 @@ LoweredKernel lower_kernel(const tensor::Graph& graph, const schedule::Schedule&
   out.inside = schedule::computed_inside(graph, schedule, stage);
   out.buffers = add_buffers(kernel, root, out.inside);
   ComputeLowering(kernel, root, stage).run_kernel();
+  out.blocks = kernel.blocks;
   out.function = kernel.builder.finish();
   return out;
 }

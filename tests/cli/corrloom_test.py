@@ -391,8 +391,21 @@ class Emit(CorrloomTest):
         self.assertEqual(self.emit("ptx", "-o", "c.ptx"), "")
         self.assertEqual((self.folder / "c.ptx").read_text(), self.emit("ptx", "--target", "sm_80"))
 
-    def test_open_extents_are_refused(self):
-        self.fails(1, "emit", "ops.loom:corr2d", "X=f32[?,7]", "K=f32[2,3]", "--stage", "tensor", mentions=["X", "dimension 0"])
+    def test_open_extents_stay_symbols(self):
+        for stage, target, mention in [("tensor", "host", "symbols [H]"), ("schedule", "host", "schedule @corr2d"), ("loop", "host", "symbols [H]"),
+                                       ("llvm", "host", "define"), ("asm", "host", "ret"), ("ptx", "sm_90a", ".target sm_90a")]:
+            with self.subTest(stage=stage, target=target):
+                self.assertIn(mention, self.done("emit", "ops.loom:corr2d", "X=f32[?,7]", "K=f32[2,3]", "--stage", stage, "--target", target).stdout)
+        self.fails(1, "emit", "ops.loom:corr2d", "X=f32[?]", "K=f32[2,3]", "--stage", "tensor", mentions=["X"])
+
+    def test_dimensions_may_be_left_open(self):
+        arguments = ["ops.loom:corr2d", "X=randn[5,7]@1", "K=randn[2,3]@2"]
+        known = self.done("run", *arguments).stdout
+        for dynamic in ["--dynamic", "--dynamic=H", "--dynamic=W,Q"]:
+            self.assertEqual(self.done("run", *arguments, dynamic).stdout, known)
+        self.fails(2, "run", *arguments, "--dynamic=Z", mentions=["no dimension `Z`"])
+        self.fails(1, "run", "ops.loom:corr2d", "X=randn[5,1]", "K=randn[2,3]", "--dynamic", mentions=["W = 1"])
+        self.assertGreater(json.loads(self.done("bench", *arguments, "--dynamic", "--repeat", "3", "--json").stdout)["flops"], 0)
 
     def test_scalars_may_stay_open(self):
         self.assertIn("gain", self.done("emit", "ops.loom:scaled", "X=f32[3]", "--stage", "tensor").stdout)

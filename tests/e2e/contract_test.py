@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs case files (*.json) against the corrloom command line and says which fail.
 
-    contract_test.py [--corrloom PATH] [--device cpu|cuda] [--filter TEXT] [--verbose] FILE_OR_FOLDER...
+    contract_test.py [--corrloom PATH] [--device cpu|cuda] [--dynamic] [--every N] [--filter TEXT] [--verbose] FILE_OR_FOLDER...
+
+With --dynamic every op is compiled with all dimensions open; what comes out, errors included, must be the same. --every N
+takes only each Nth run.
 
 A case file is one JSON object:
 
@@ -12,7 +15,7 @@ A case file is one JSON object:
         "inputs": {"X": ARRAY, ...},
         "set": {"stride": 2},                    # attributes, optional
         "devices": ["cpu", "cuda"],              # optional; default: every device
-        "dynamic": true,                         # optional; also run with every dimension symbolic (reserved)
+        "dynamic": true,                         # optional, says what the case is about: --dynamic runs all cases
         "expect": {"Y": ARRAY, ...},             # what must come out
         "rtol": 0, "atol": 0},                   # optional; default 0, 0: equal, NaN equal to NaN
        {"op": "name", "inputs": {...}, "set": {...},
@@ -79,7 +82,7 @@ def differs(got, want, rtol, atol):
     return f"{int(bad.sum())} of {want.size} wrong, first at {list(first)}: got {got[first]}, want {want[first]}"
 
 
-def run_one(run, case, folder, corrloom, device, work):
+def run_one(run, case, folder, corrloom, device, work, extra=()):
     """None when the run shows what the case asks for, else what is wrong."""
     command = [corrloom, "run", f"{folder / case['source']}:{run['op']}"]
     for name, spec in run.get("inputs", {}).items():
@@ -94,7 +97,7 @@ def run_one(run, case, folder, corrloom, device, work):
         command += ["-o", f"{name}={work / f'out_{name}.npy'}"]
     for name, value in run.get("set", {}).items():
         command += ["--set", f"{name}={value}"]
-    command += ["--device", device]
+    command += ["--device", device, *extra]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=run.get("timeout_s", 120))
     except subprocess.TimeoutExpired:
@@ -123,6 +126,8 @@ def main():
     parser = argparse.ArgumentParser(description="Run case files against corrloom.")
     parser.add_argument("--corrloom", default=os.environ.get("CORRLOOM", "corrloom"))
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dynamic", action="store_true")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--filter", default="")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("paths", nargs="+")
@@ -130,7 +135,8 @@ def main():
     files = []
     for path in map(pathlib.Path, args.paths):
         files += sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    passed = failed = 0
+    passed = failed = seen = 0
+    extra = ["--dynamic"] if args.dynamic else []
     for file in files:
         if args.filter not in str(file):
             continue
@@ -141,8 +147,11 @@ def main():
             kind = args.device.split(":")[0]
             if kind not in run.get("devices", [kind]):
                 continue
+            seen += 1
+            if seen % args.every:
+                continue
             with tempfile.TemporaryDirectory() as work:
-                wrong = run_one(run, case, file.parent.resolve(), args.corrloom, args.device, pathlib.Path(work))
+                wrong = run_one(run, case, file.parent.resolve(), args.corrloom, args.device, pathlib.Path(work), extra)
             if wrong:
                 failed += 1
                 print(f"FAIL {file.stem} run {number} ({run['op']}): {wrong}")

@@ -142,13 +142,7 @@ class Judge {
     for (const Argument& argument : arguments_)
       types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));
     const Compiled compiled = op_.compile(types, device);
-    const Runner call = [&](const std::vector<Tensor>& tensors) {
-      std::vector<Argument> arguments;
-      std::size_t next = 0;
-      for (const Argument& argument : arguments_)
-        arguments.push_back(argument.is_tensor() ? Argument(tensors[next++]) : argument);
-      return compiled.call(arguments);
-    };
+    const Runner call = [&](const std::vector<Tensor>& tensors) { return compiled.call(with_tensors(tensors)); };
     const Outcome optimised = needed_part(compiled.text(Stage::Tensor), written);
     if (optimised.error && !written.error)
       found("the passes for " + device.name(), "fails: " + first_line(*optimised.error));
@@ -160,7 +154,46 @@ class Judge {
         found("the passes for " + device.name(), op_.info().results[k].name + ": " + *fault);
     }
     compare(device, "on " + device.name(), optimised, call);
+    compare_dynamic(device, optimised, written);
     if (!optimised.error && !written.error) note_results(device, optimised, written);
+  }
+
+  /// The op compiled with every dimension open, against what it gives when they are known.
+  void compare_dynamic(Device device, const Outcome& wanted, const Outcome& written) {
+    std::vector<TypeArgument> types;
+    bool is_open = false;
+    for (const Argument& argument : arguments_) {
+      if (!argument.is_tensor()) {
+        types.emplace_back(argument.scalar());
+        continue;
+      }
+      TensorType type = argument.tensor().type();
+      is_open |= !type.shape.empty();
+      std::fill(type.shape.begin(), type.shape.end(), kDynamic);
+      types.emplace_back(std::move(type));
+    }
+    if (!is_open) return;
+    const std::string who = "with open dimensions on " + device.name();
+    try {
+      const Compiled compiled = op_.compile(types, device);
+      const Runner call = [&](const std::vector<Tensor>& tensors) { return compiled.call(with_tensors(tensors)); };
+      if (!written.error) return compare(device, who, wanted, call);
+      // An error names extents as the code has them, and what no result needs may go unchecked.
+      const Outcome outcome = outcome_of([&] { return run_on_copies(device, call); });
+      if (wanted.error && !outcome.error) found(who, "does not fail; wanted the error: " + first_line(*wanted.error));
+      if (!wanted.error && !outcome.error) compare(device, who, wanted, call);
+    } catch (const CompileError& error) {
+      found(who, std::string("does not compile: ") + error.what());
+    }
+  }
+
+  /// The arguments with other tensors in the places of theirs.
+  std::vector<Argument> with_tensors(const std::vector<Tensor>& tensors) const {
+    std::vector<Argument> arguments;
+    std::size_t next = 0;
+    for (const Argument& argument : arguments_)
+      arguments.push_back(argument.is_tensor() ? Argument(tensors[next++]) : argument);
+    return arguments;
   }
 
   /// Whether results may have other bits than the graph's text gives: by `math = fast`, or by an order that is free.

@@ -105,11 +105,8 @@ ExitCode bench_command(const Options& options) {
   if (options.threads > 0) set_thread_count(options.threads);
   const Op op = find_op(options);
   const std::vector<Argument> arguments = make_arguments(op, options, device);
-  std::vector<TypeArgument> types;
-  for (const Argument& argument : arguments) {
-    types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));
-  }
-  const Compiled compiled = op.compile(types, device, read_schedule(options), options.constants);
+  const Compiled compiled =
+      op.compile(types_of(op, arguments, options.dynamic), device, read_schedule(options), options.constants);
   const std::vector<Tensor> results = compiled.call(arguments);
   for (const Tensor& result : results) result.wait();
 
@@ -124,7 +121,10 @@ ExitCode bench_command(const Options& options) {
       },
       options.repeat);
   const std::optional<nlohmann::json> launches = count_launches(device, run);
-  const Work work = work_of(compiled, arguments, results);
+  // Code for open dimensions knows the work of typical sizes only.
+  const Compiled sized =
+      options.dynamic.empty() ? compiled : op.compile_for(types_of(op, arguments, {}), compiled.target());
+  const Work work = work_of(sized, arguments, results);
   const double median_us = samples.median();
   const double gflops = work.flops / median_us / 1e3, gbytes = work.bytes() / median_us / 1e3;
   std::optional<Limit> limit;

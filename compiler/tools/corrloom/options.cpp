@@ -43,6 +43,11 @@ void add_schedule(CLI::App& command, Options& options) {
       ->type_name("FILE");
 }
 
+void add_dynamic(CLI::App& command, Options& options) {
+  command.add_flag("--dynamic{*}", options.dynamic,
+                   "leave dimensions open when compiling: all of them, or --dynamic=N,H; results have the same bits");
+}
+
 void add_machine(CLI::App& command, Options& options) {
   command.add_option("--device", options.device, "where to run: cpu, cuda or cuda:N")
       ->capture_default_str()
@@ -73,6 +78,7 @@ void add_run(CLI::App& app, Options& options) {
       ->allow_extra_args(false);
   add_attributes(*command, options);
   add_machine(*command, options);
+  add_dynamic(*command, options);
   add_schedule(*command, options);
   command->footer(std::string(kValueHelp) + R"(
 Examples:
@@ -94,6 +100,7 @@ void add_bench(CLI::App& app, Options& options) {
       ->type_name("N");
   command->add_flag("--json", options.json, "print one JSON object on one line");
   add_constants(*command, options);
+  add_dynamic(*command, options);
   add_schedule(*command, options);
   command->footer(std::string(kValueHelp) + R"(
 Examples:
@@ -136,12 +143,12 @@ void add_emit(CLI::App& app, Options& options) {
   add_attributes(*command, options);
   add_schedule(*command, options);
   command->footer(R"(
-A TYPE is a dtype with extents: f32[3,1920,1080]. A scalar parameter may be given as NAME=NUMBER; it must be when it decides
+A TYPE is a dtype with extents: f32[3,1920,1080]; `?` leaves one open, f32[?,1920], and the code takes any. A scalar parameter may be given as NAME=NUMBER; it must be when it decides
 ranges or subscripts. `cubin` needs `ptxas` on PATH. No device is needed.
 
 Examples:
   corrloom emit conv.loom:corr2d X=f32[5,7] K=f32[2,3] --stage tensor
-  corrloom emit conv.loom:corr2d X=f32[5,7] K=f32[2,3] --stage ptx --target sm_90a
+  corrloom emit conv.loom:corr2d X=f32[?,?] K=f32[2,3] --stage ptx --target sm_90a
   corrloom emit conv.loom:corr2d X=f32[5,7] K=f32[2,3] --stage cubin --target sm_86 -o corr2d.cubin
 )");
 }

@@ -23,6 +23,7 @@ struct Options {
   std::string target;                         ///< (emit, cache why); empty: what suits the stage, or the host
   std::string output;                         ///< path (emit); empty: standard output
   std::vector<std::string> constants;         ///< tensors that stay the same for many calls (bench, explain)
+  std::string dynamic;                        ///< names of open dimensions, or `*` for all (run, bench, check)
   std::string schedule;                       ///< path of a schedule's text; empty: the chosen one
   bool in_place = false, only_check = false;  ///< (fmt)
   std::vector<std::string> wrt;               ///< arguments; empty: every float one (grad)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <utility>
 
 #include "compiler/api/op_core.h"
 #include "compiler/api/values.h"
@@ -46,17 +47,26 @@ Argument make_argument(const ParameterInfo& parameter, const io::ValueSpec& valu
   }
 }
 
-/// Throws InputError for an extent that is left open.
-TensorType closed_type(const ParameterInfo& parameter, const io::TypeSpec& spec) {
+/// A `?` is an extent that stays open.
+TensorType type_of(const io::TypeSpec& spec) {
   TensorType type{spec.dtype, {}};
-  for (std::size_t axis = 0; axis < spec.extents.size(); ++axis) {
-    if (!spec.extents[axis]) {
-      throw InputError(parameter.name + ": dimension " + std::to_string(axis) +
-                       " is `?`; ops are compiled for known extents, so wanted a number");
-    }
-    type.shape.push_back(*spec.extents[axis]);
-  }
+  for (const std::optional<std::int64_t>& extent : spec.extents) type.shape.push_back(extent.value_or(kDynamic));
   return type;
+}
+
+/// The names in a dimension as it is declared: `(H - P) // 2` has H and P.
+std::vector<std::string> names_in(const std::string& dimension) {
+  std::vector<std::string> names;
+  std::string name;
+  for (const char c : dimension + " ") {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isalnum(letter) != 0 || c == '_') {
+      name += c;
+    } else if (!name.empty()) {
+      names.push_back(std::exchange(name, {}));
+    }
+  }
+  return names;
 }
 
 }  // namespace
@@ -170,6 +180,38 @@ std::vector<Argument> dense_arguments(const std::vector<Argument>& arguments) {
   return dense;
 }
 
+std::vector<TypeArgument> types_of(const Op& op, const std::vector<Argument>& arguments, const std::string& open) {
+  const bool all = open == "*";
+  const std::vector<std::string> wanted = all ? std::vector<std::string>() : names_in(open);
+  std::vector<std::string> known;
+  const OpInfo& info = op.core()->instance_for(arguments).info();
+  std::vector<TypeArgument> types;
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    if (!arguments[k].is_tensor()) {
+      types.emplace_back(arguments[k].scalar());
+      continue;
+    }
+    TensorType type = arguments[k].tensor().type();
+    for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
+      // A tensor of another rank than the declared one is refused when the op is compiled for it.
+      const std::vector<std::string>& dims = info.parameters[k].dims;
+      const std::vector<std::string> names = axis < dims.size() ? names_in(dims[axis]) : std::vector<std::string>();
+      known.insert(known.end(), names.begin(), names.end());
+      const bool is_named = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+      });
+      if (all || is_named) type.shape[axis] = kDynamic;
+    }
+    types.emplace_back(std::move(type));
+  }
+  for (const std::string& name : wanted) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw io::UsageError("--dynamic: op `" + info.name + "` has no dimension `" + name.substr(0, 80) + "`" +
+                           declared(info));
+  }
+  return types;
+}
+
 std::string read_schedule(const Options& options) {
   if (options.schedule.empty()) return {};
   const std::vector<unsigned char> bytes = io::InputFile(options.schedule).read_all(kMaxScheduleBytes);
@@ -184,7 +226,7 @@ std::vector<TypeArgument> make_types(const OpInfo& info, const Options& options)
   for (std::size_t k = 0; k < texts.size(); ++k) {
     const ParameterInfo& parameter = info.parameters[k];
     if (parameter.is_tensor) {
-      types.emplace_back(closed_type(parameter, io::parse_type(*texts[k])));
+      types.emplace_back(type_of(io::parse_type(*texts[k])));
     } else if (texts[k]) {
       gives_scalars = true;
       const io::ValueSpec value = io::parse_value(*texts[k]);

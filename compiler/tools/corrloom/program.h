@@ -39,8 +39,12 @@ std::vector<Argument> make_arguments(const Op& op, const Options& options, Devic
 std::vector<Argument> dense_arguments(const std::vector<Argument>& arguments);
 
 /// The types to compile for, with the scalars that are given in their places. Throws UsageError for some scalars given
-/// and others not, InputError for an extent that is left open.
+/// and others not.
 std::vector<TypeArgument> make_types(const OpInfo& info, const Options& options);
+
+/// The types of the arguments of a call. Dimensions that `open` names, `N,H` or `*` for all, are left open, with the
+/// extents in which they stand. Throws UsageError for a name that is no dimension of the op's tensors.
+std::vector<TypeArgument> types_of(const Op& op, const std::vector<Argument>& arguments, const std::string& open);
 
 /// The text of the file of `--schedule`, or an empty one. Throws RuntimeError.
 std::string read_schedule(const Options& options);

@@ -51,14 +51,10 @@ void save_results(const io::NamedTensors& results, const Outputs& outputs) {
   }
 }
 
-std::vector<Tensor> call(const Op& op, const std::vector<Argument>& arguments, Device device,
-                         const std::string& schedule) {
-  if (schedule.empty()) return op.on(device).call(arguments);
-  std::vector<TypeArgument> types;
-  for (const Argument& argument : arguments) {
-    types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));
-  }
-  return op.compile(types, device, schedule).call(arguments);
+std::vector<Tensor> call(const Op& op, const std::vector<Argument>& arguments, Device device, const Options& options) {
+  const std::string schedule = read_schedule(options);
+  if (schedule.empty() && options.dynamic.empty()) return op.on(device).call(arguments);
+  return op.compile(types_of(op, arguments, options.dynamic), device, schedule).call(arguments);
 }
 
 }  // namespace
@@ -70,7 +66,7 @@ ExitCode run_command(const Options& options) {
   const Op op = find_op(options);
   check_names(op.info(), outputs);
   const std::vector<Argument> arguments = make_arguments(op, options, device);
-  const std::vector<Tensor> tensors = call(op, arguments, device, read_schedule(options));
+  const std::vector<Tensor> tensors = call(op, arguments, device, options);
 
   io::NamedTensors results;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
