@@ -7,6 +7,7 @@
 
 #include "compiler/passes/read_paths.h"
 #include "compiler/passes/readers.h"
+#include "compiler/passes/size_proofs.h"
 #include "compiler/passes/view_places.h"
 #include "ir/affine/affine.h"
 
@@ -148,12 +149,16 @@ void compose_op(const Graph& graph, Op& op) {
     return;
   }
   const affine::Ranges ranges = ranges_of(op);
+  const bool is_open = has_dimensions(graph);
+  const affine::SizeProof proof = size_proof_of(graph, op);
   tensor::rewrite_exprs(op, [&](const Expr& expr) {
     const Expr result = scalar::rewrite(expr, [&](const Expr& node) -> Expr {
       const Read* read = scalar::as_read(node);
       return read != nullptr && is_virtual(graph, read->source) ? composed(graph, *read, node->dtype) : nullptr;
     });
-    return result == expr ? expr : scalar::simplify(affine::simplify_index(result, ranges));
+    if (result == expr) return expr;
+    const Expr open = is_open ? with_simple_subscripts(result, proof) : result;
+    return scalar::simplify(affine::simplify_index(open, ranges));
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "compiler/passes/readers.h"
 
@@ -17,6 +18,16 @@ affine::SizeProof size_proof_of(const tensor::Graph& graph, const tensor::Op& op
   }
   return affine::SizeProof(std::move(axes), [dimensions = std::move(dimensions)](scalar::SymbolId symbol) {
     return dimensions.contains(symbol);
+  });
+}
+
+tensor::Expr with_simple_subscripts(const tensor::Expr& expr, const affine::SizeProof& proof) {
+  return scalar::rewrite(expr, [&](const tensor::Expr& node) -> tensor::Expr {
+    const scalar::Read* read = scalar::as_read(node);
+    if (read == nullptr) return nullptr;
+    scalar::Read simple = *read;
+    for (tensor::Expr& index : simple.index) index = scalar::simplify(proof.simplify(scalar::simplify(index)));
+    return simple.index == read->index ? nullptr : scalar::read(std::move(simple), node->dtype);
   });
 }
 

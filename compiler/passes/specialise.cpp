@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/passes/readers.h"
+#include "compiler/passes/size_proofs.h"
 #include "ir/affine/affine.h"
 #include "ir/base/errors.h"
 
@@ -159,11 +160,14 @@ std::set<std::pair<std::uint32_t, std::uint32_t>> reads_of(const Expr& expr) {
   return out;
 }
 
-void simplify_op(Op& op) {
+void simplify_op(const Graph& graph, Op& op) {
   const affine::Ranges ranges = ranges_of(op);
+  const bool is_open = has_dimensions(graph);
+  const affine::SizeProof proof = size_proof_of(graph, op);
   keep_order_free(op);
   tensor::rewrite_exprs(op, [&](const Expr& expr) {
-    const Expr simple = scalar::simplify(affine::simplify_index(expr, ranges));
+    const Expr open = is_open ? with_simple_subscripts(expr, proof) : expr;
+    const Expr simple = scalar::simplify(affine::simplify_index(open, ranges));
     // What a read needs at entry holds whether or not its value matters (`x % (v % 2)` is 0 for all v), so reads have
     // to stay until check_bounds has seen them.
     return reads_of(simple) == reads_of(expr) ? simple : expr;
@@ -181,7 +185,7 @@ Graph specialise(Graph graph, PassContext& ctx) {
     tensor::rewrite_exprs(op, [&](const Expr& expr) { return substitute(expr, replacements); });
     if (!conditions_hold) continue;
     if (!check_extents(op, ctx.diagnostics)) continue;
-    simplify_op(op);
+    simplify_op(graph, op);
     report_bad_size(op, ctx.diagnostics);
   }
   return graph;

@@ -109,16 +109,36 @@ TEST(CheckBounds, HoldsWhereNothingIsRead) {
       HasSubstr("check proven"));
 }
 
-TEST(CheckBounds, SaysWhenItCannotDecide) {
-  // A product of axes over too many points to try.
-  const std::string text = R"(
-graph @g(%X: f32[7]) -> (%Y) {
-  %Y: f32[3000, 3000] = compute [i: 3000, j: 3000] {
-    yield %X[mod(add(mul(i, j), mul(mul(i, i), 2:i64)), add(mul(mul(j, j), j), 8:i64))]
+/// A subscript with products of axes, over too many points to try, in a body.
+std::string far_read(const std::string& before, const std::string& after) {
+  const std::string subscript = "mod(add(mul(i, j), mul(mul(i, i), 2:i64)), add(mul(mul(j, j), j), 8:i64))";
+  return "graph @g(%X: f32[7]) -> (%Y) {\n  %Y: f32[3000, 3000] = compute [i: 3000, j: 3000] {\n    yield " +
+         (before.empty() ? "" : before + "lt(" + subscript + ", 7:i64), ") + "%X[" + subscript + "]" + after +
+         "\n  }\n}\n";
+}
+
+TEST(CheckBounds, SaysWhenItCannotDecideAndWhatSettlesIt) {
+  const std::string report = report_of({check_bounds}, far_read("", ""));
+  EXPECT_THAT(report, HasSubstr("error[E0253]: cannot decide whether"));
+  EXPECT_THAT(report, HasSubstr("has to be in 0..7"));
+  EXPECT_THAT(report, HasSubstr(" pad 0.0`, or an `if` or `where` that bounds the subscript"));
+  EXPECT_EQ(report_of({check_bounds}, far_read("", " pad 0.0:f32")), "");
+  EXPECT_EQ(report_of({check_bounds}, far_read("if(", ", 0.0:f32)")), "");
+}
+
+TEST(CheckBounds, LeavesOpenSizesToTheEntryAndDataToTheRun) {
+  const std::string text = after({check_bounds}, R"(
+graph @g(%X: f32[N], %I: i64[M]) -> (%Y, %Z) symbols [N, M] {
+  %Y: f32[M] = compute [i: M] {
+    yield %X[add(i, 3:i64)]
+  }
+  %Z: f32[M] = compute [j: M] {
+    yield %X[%I[j]]
   }
 }
-)";
-  EXPECT_THAT(report_of({check_bounds}, text), HasSubstr("error[E0253]: cannot decide whether"));
+)");
+  EXPECT_THAT(text, HasSubstr("%X[add(i, 3:i64)] check proven"));
+  EXPECT_THAT(text, HasSubstr("%X[%I[j] check proven] check runtime"));
 }
 
 TEST(CheckBounds, WantsARangeForArgmax) {
