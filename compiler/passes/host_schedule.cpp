@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "compiler/passes/host_access.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/running_reduction.h"
 #include "compiler/passes/strides.h"
@@ -65,11 +66,6 @@ constexpr double kCollision = 4;
 /// How much of their time loads, and what comes from behind the first-level cache, add to a step that they do not
 /// bound.
 constexpr double kLoadShare = 0.25, kFarShare = 0.05;
-/// Most elements by which a step of an axis moves a window that rows of a tile share.
-constexpr std::int64_t kMostWindowStep = 4;
-/// Accumulators that leave registers for everything else, and what more of them cost.
-constexpr std::int64_t kEasyTile = 24;
-constexpr double kHardTile = 1.02;
 /// Cycles of a step to another page.
 constexpr double kPageStep = 1;
 /// Taps of a long window that are unrolled together.
@@ -94,34 +90,6 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 bool mentions(const Expr& expr, AxisId axis) {
   return uses_axis(expr, [&](AxisId used) { return used == axis; });
 }
-
-/// One read of a compute: its element offset as a linear form, and whether conditions stand around it.
-struct Access {
-  const scalar::Read* read = nullptr;
-  const scalar::Node* node = nullptr;
-  std::optional<affine::LinearForm> offset;
-  bool in_step = false;
-  bool guarded = false;
-  std::int64_t element_bytes = 4;
-  int staged = -1;  ///< number of the staged expression that holds it
-
-  std::set<AxisId> axes = {};  ///< what its subscripts use
-
-  bool depends_on(AxisId axis) const { return axes.contains(axis); }
-  bool is_affine() const { return offset && offset->is_affine(); }
-  std::int64_t stride(AxisId axis) const { return is_affine() ? offset->coefficient_of(axis) : 0; }
-  /// Elements of a window that `rows` places of one axis and `taps` of the other reach together: less than their
-  /// product when places share some. 0 when a step of one is not a few steps of the other.
-  std::int64_t window(AxisId row, std::int64_t rows, AxisId tap, std::int64_t taps) const {
-    const std::int64_t a = stride(row), b = stride(tap), common = std::gcd(a, b);
-    if (a <= 0 || b <= 0 || a / common > kMostWindowStep || b / common > kMostWindowStep) return 0;
-    std::set<std::int64_t> reached;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t t = 0; t < taps; ++t) reached.insert(r * (a / common) + t * (b / common));
-    }
-    return static_cast<std::int64_t>(reached.size());
-  }
-};
 
 /// A register tile and what it costs.
 struct Tile {
@@ -325,7 +293,7 @@ class HostChooser {
       if (access.in_step) continue;
       const std::int64_t stride = row == nullptr ? 0 : access.stride(row->id);
       if (!access.is_affine() || (row != nullptr && stride == 0)) {
-        ++others;
+        others += rows;  // a load that all rows share saves nothing else
         continue;
       }
       std::vector<std::int64_t> strides;
@@ -528,21 +496,17 @@ class HostChooser {
   /// Cycles of the whole compute with that tile, copies included.
   double cost(const Tile& tile) const {
     const auto rows = static_cast<double>(tile.rows), vectors = static_cast<double>(tile.vectors);
-    double step_loads = 0, body_loads = 0, far_bytes = 0;
+    double step_loads = 0, body_loads = 0, far = 0;
     for (const Access& access : accesses_) {
       const double cycles = load_cost(access, tile) * loads_of(access, tile);
       (access.in_step ? step_loads : body_loads) += cycles;
-      if (access.in_step && access.depends_on(tile.vector->id) &&
-          !(tile.row != nullptr && access.depends_on(tile.row->id)))
-        far_bytes += vectors * target_.vector_bytes * static_cast<double>(access.element_bytes) / 4;
+      if (access.in_step && access.depends_on(tile.vector->id)) far += far_cycles(access, tile);
     }
     double step = 0;
     if (compute_.reduction) {
-      const double far = far_bytes / (panel_fits(tile) ? kNearBytesPerCycle : kFarBytesPerCycle);
       const double loads = step_loads / kLoadsPerCycle;
       step = kLoop + std::max({tile_operations(tile) / kArithmeticPerCycle, loads, kLatency, far}) +
              kLoadShare * loads + kFarShare * far + pages_of_step(tile);
-      if (tile.rows * tile.vectors > kEasyTile) step *= kHardTile;
     }
     const double body = std::max(body_operations_ * rows * vectors / kArithmeticPerCycle, body_loads / kLoadsPerCycle) *
                         shared_part(tile);
@@ -594,10 +558,19 @@ class HostChooser {
     return kTransposedStore * static_cast<double>(lanes()) / static_cast<double>(std::min(tile.rows, lanes()));
   }
 
-  /// Whether what a panel of the vector operand holds stays in the second-level cache while rows pass by.
-  bool panel_fits(const Tile& tile) const {
-    const double bytes = reduction_ * static_cast<double>(tile.vectors) * target_.vector_bytes;
-    return bytes <= 0.6 * static_cast<double>(target_.l2_bytes);
+  /// Cycles in which what a step reads of the vector operand comes from behind the first-level cache: all that the tile
+  /// reads, over the whole reduction, is read again by the next tile.
+  double far_cycles(const Access& access, const Tile& tile) const {
+    const double bytes = loads_of(access, tile) * target_.vector_bytes * static_cast<double>(access.element_bytes) / 4;
+    double all = bytes;
+    for (const Axis& axis : compute_.reduction->axes) {
+      // A step of a few elements stays in the same lines.
+      const bool in_place = access.stride(tile.vector->id) == 1;
+      const bool moves = in_place ? std::abs(access.stride(axis.id)) >= lanes() : access.depends_on(axis.id);
+      if (moves) all *= static_cast<double>(std::max<std::int64_t>(scalar::as_i64(axis.extent).value_or(1024), 1));
+    }
+    if (all <= static_cast<double>(target_.l1_bytes) / 2) return 0;
+    return bytes / (all <= 0.6 * static_cast<double>(target_.l2_bytes) ? kNearBytesPerCycle : kFarBytesPerCycle);
   }
 
   double copy_cost(const Tile& tile) const {
@@ -760,11 +733,27 @@ class HostChooser {
       if (&axis == tile.vector || &axis == tile.row || is_not_shared(axis)) continue;
       (is_batch(axis, *tile.vector) ? loops : inner_blocks).push_back({axis.name, 1, Bind::Block});
     }
-    loops.push_back({tile.vector->name, columns, Bind::Block});
+    const Loop panels{tile.vector->name, columns, Bind::Block};
+    if (!panels_stay_near(tile)) loops.push_back(panels);
     loops.insert(loops.end(), inner_blocks.begin(), inner_blocks.end());
+    if (panels_stay_near(tile)) loops.push_back(panels);
     if (tile.row != nullptr) loops.push_back({tile.row->name, rows, Bind::Block});
     if (columns != width) loops.push_back({tile.vector->name, width, Bind::Serial});
     if (rows != tile.rows) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+  }
+
+  /// Whether all panels together stay in the second-level cache, so that each place is better done with all of them at
+  /// once.
+  bool panels_stay_near(const Tile& tile) const {
+    double bytes = 0;
+    for (const Access& access : accesses_) {
+      if (!access.in_step || !access.depends_on(tile.vector->id)) continue;
+      double elements = access.element_bytes;
+      for (const Expr& extent : graph_.op(access.read->source).extents)
+        elements *= static_cast<double>(scalar::as_i64(extent).value_or(1 << 20));
+      bytes += elements;
+    }
+    return bytes <= static_cast<double>(target_.l2_bytes) / 4;
   }
 
   /// The operands that depend on the vector axis depend on this one, too: nothing is used again along it.

@@ -168,6 +168,20 @@ graph @g(%x: f32[130, 512]) -> (%y) {
   EXPECT_LE(loads.all * 2, stores * 3) << loop::print(functions[0]);
 }
 
+TEST(HostSchedule, ALoadThatRowsShareMakesNoStencil) {
+  // exp(x[n, d] - m[n]) runs along memory: columns share m, but nothing else.
+  const std::vector<schedule::Loop> loops = loops_of(R"(
+graph @g(%x: f32[128, 50257], %m: f32[128]) -> (%y) {
+  %y: f32[128, 50257] = compute [n: 128, d: 50257] {
+    yield sub(%x[n, d], %m[n])
+  }
+}
+)");
+  ASSERT_FALSE(loops.empty());
+  EXPECT_EQ(loops.back().axis, "d");
+  EXPECT_EQ(loops.back().bind, schedule::Bind::Vector);
+}
+
 TEST(HostFusion, NothingIsComputedTwiceForARaggedBlock) {
   // Ten columns are more than one block of eight: the hidden layer must not be computed for each of them.
   PassContext ctx = wide_host();
