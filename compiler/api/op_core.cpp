@@ -378,7 +378,9 @@ CompiledRef OpCore::compile(std::span<const TensorType> types, std::span<const s
     state->judge =
         std::make_unique<const EntryJudge>(signature_, lowered.graph, state->scalar_names, std::move(deciding));
   state->device = device;
+  const auto load_start = std::chrono::steady_clock::now();
   if (device) state->loaded.emplace(state->result.program, runtime::backend_of(*device));
+  state->result.times.emplace_back("load", std::chrono::steady_clock::now() - load_start);
   state->compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return state;
 }

@@ -79,6 +79,7 @@ class FunctionEmitter {
       }
       emit_when(is_first, [&] { emit(function_.body); });
     }
+    if (memory_.has_streamed()) emit_host_fence(builder_);
     builder_.CreateRetVoid();
   }
 
@@ -134,6 +135,9 @@ class FunctionEmitter {
         [&](const loop::Shuffle& k) { define(instr, shuffle(k)); },
         [&](const loop::Load& k) { define(instr, memory_.load(k, type_of(instr))); },
         [&](const loop::Store& k) { store(k); },
+        [&](const loop::Prefetch& k) {
+          if (!traits_.runs_threads) memory_.prefetch(k);
+        },
         [&](const loop::Check& k) { define(instr, check(k, type_of(instr).lanes)); },
         [&](const loop::For& k) { emit_for(instr, k); }, [&](const loop::If& k) { emit_if(instr, k); });
   }

@@ -1,8 +1,10 @@
 #include "compiler/codegen/emit_memory.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/codegen/types.h"
 #include "ir/base/errors.h"
@@ -25,13 +27,23 @@ void MemoryEmitter::store(const loop::Store& store) {
   const int lanes = std::max({body_.type(store.index.at(0)).lanes, body_.type(store.value).lanes,
                               store.mask ? body_.type(store.mask).lanes : 1});
   const DType dtype = body_.function().buffer(store.buffer).dtype;
-  const Access found = access(store.buffer, store.index, store.mask, {dtype, lanes});
+  Access found = access(store.buffer, store.index, store.mask, {dtype, lanes});
+  found.streaming = store.streaming;
   Value* value = in_lanes(to_memory(builder_, body_.value(store.value), dtype), lanes);
   if (lanes == 1) {
     store_element(found, pointer(store.buffer, found.offset), value, found.mask);
   } else {
     store_lanes(found, value);
   }
+}
+
+/// Into the second-level cache: the first holds what is being worked on.
+void MemoryEmitter::prefetch(const loop::Prefetch& prefetch) {
+  constexpr std::uint32_t kRead = 0, kSecondLevel = 2, kData = 1;
+  Value* address = pointer(prefetch.buffer, prefetch.index.at(0));
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {address->getType()},
+      {address, builder_.getInt32(kRead), builder_.getInt32(kSecondLevel), builder_.getInt32(kData)});
 }
 
 MemoryEmitter::Access MemoryEmitter::access(BufferId buffer, const std::vector<ValueId>& index, ValueId mask,
@@ -41,7 +53,7 @@ MemoryEmitter::Access MemoryEmitter::access(BufferId buffer, const std::vector<V
                  body_.function().buffer(buffer).name, " as ", name_of(type.dtype));
   const scalar::Value* known = mask ? body_.known(mask) : nullptr;
   const bool is_masked = mask && !(known != nullptr && known->as_bool());
-  return {buffer, index[0], type, is_masked ? in_lanes(body_.value(mask), type.lanes) : nullptr};
+  return {buffer, index[0], type, is_masked ? in_lanes(body_.value(mask), type.lanes) : nullptr, false};
 }
 
 bool MemoryEmitter::is_contiguous(const Access& access) const {
@@ -168,7 +180,7 @@ Value* MemoryEmitter::load_each(const Access& access) {
 void MemoryEmitter::store_lanes(const Access& access, Value* value) {
   const bool is_run = is_contiguous(access);
   if (is_run && access.mask == nullptr) {
-    builder_.CreateAlignedStore(value, base_pointer(access), llvm::Align(alignment(access)));
+    store_run(access, value);
   } else if (!traits_.has_vector_memory) {
     store_each(access, value);
   } else if (is_run) {
@@ -177,6 +189,59 @@ void MemoryEmitter::store_lanes(const Access& access, Value* value) {
     const llvm::Align align(static_cast<std::uint64_t>(byte_size(access.type.dtype)));
     builder_.CreateMaskedScatter(value, lane_pointers(access), align, access.mask);
   }
+}
+
+/// Whole vectors of a size that a streaming store has.
+bool MemoryEmitter::may_stream(const Access& access) const {
+  const int bytes = access.type.lanes * byte_size(access.type.dtype);
+  return access.streaming && traits_.has_streaming && std::has_single_bit(static_cast<unsigned>(bytes)) &&
+         bytes >= 16 && bytes <= 64;
+}
+
+/// Whether the address of the access is a multiple of so many bytes. Where the offset is one, that is a question about
+/// the buffer, with one answer for all of the kernel.
+Value* MemoryEmitter::is_aligned(const Access& access, int bytes) {
+  const int zero_bits = std::min(body_.known_zero_bits(body_.as_ramp(access.offset)->base), 6);
+  const bool follows_buffer = byte_size(access.type.dtype) << zero_bits >= bytes;
+  llvm::Type* word = builder_.getInt64Ty();
+  const auto test = [&](llvm::IRBuilderBase& builder, Value* address) {
+    Value* low_bits = builder.CreateAnd(builder.CreatePtrToInt(address, word), static_cast<std::uint64_t>(bytes - 1));
+    return builder.CreateICmpEQ(low_bits, builder.getInt64(0));
+  };
+  if (!follows_buffer) return test(builder_, base_pointer(access));
+  Value*& known = aligned_[{access.buffer, bytes}];
+  if (known == nullptr) {
+    llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
+    llvm::IRBuilder<> first(&entry, entry.getFirstInsertionPt());
+    known = test(first, places_.at(static_cast<std::size_t>(access.buffer.index)).pointer);
+  }
+  return known;
+}
+
+/// Neighbours, all of them. Streaming stores need an address that is aligned; the others are the rule's exception.
+void MemoryEmitter::store_run(const Access& access, Value* value) {
+  Value* pointer = base_pointer(access);
+  if (!may_stream(access)) {
+    builder_.CreateAlignedStore(value, pointer, llvm::Align(alignment(access)));
+    return;
+  }
+  has_streamed_ = true;
+  llvm::LLVMContext& context = builder_.getContext();
+  const int bytes = access.type.lanes * byte_size(access.type.dtype);
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  auto* past = llvm::BasicBlock::Create(context, "stream", function);
+  auto* plain = llvm::BasicBlock::Create(context, "store", function);
+  auto* after = llvm::BasicBlock::Create(context, "stored", function);
+  builder_.CreateCondBr(is_aligned(access, bytes), past, plain, llvm::MDBuilder(context).createLikelyBranchWeights());
+  builder_.SetInsertPoint(past);
+  llvm::StoreInst* store = builder_.CreateAlignedStore(value, pointer, llvm::Align(static_cast<std::uint64_t>(bytes)));
+  llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context, one));
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(plain);
+  builder_.CreateAlignedStore(value, pointer, llvm::Align(alignment(access)));
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
 }
 
 void MemoryEmitter::store_each(const Access& access, Value* value) {

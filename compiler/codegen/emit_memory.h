@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "compiler/codegen/body.h"
@@ -29,6 +31,9 @@ class MemoryEmitter {
   /// The loaded register value of that type.
   llvm::Value* load(const loop::Load& load, loop::Type type);
   void store(const loop::Store& store);
+  void prefetch(const loop::Prefetch& prefetch);
+  /// Some store went past the caches.
+  bool has_streamed() const { return has_streamed_; }
 
  private:
   /// How the lanes of one access find their elements.
@@ -37,6 +42,7 @@ class MemoryEmitter {
     loop::ValueId offset;
     loop::Type type;
     llvm::Value* mask = nullptr;  ///< null: all lanes
+    bool streaming = false;
   };
 
   Access access(loop::BufferId buffer, const std::vector<loop::ValueId>& index, loop::ValueId mask, loop::Type type);
@@ -54,6 +60,9 @@ class MemoryEmitter {
   llvm::Value* load_lanes(const Access& access);
   llvm::Value* load_each(const Access& access);
   void store_lanes(const Access& access, llvm::Value* value);
+  void store_run(const Access& access, llvm::Value* value);
+  bool may_stream(const Access& access) const;
+  llvm::Value* is_aligned(const Access& access, int bytes);
   void store_each(const Access& access, llvm::Value* value);
   llvm::Value* in_lanes(llvm::Value* value, int lanes);
 
@@ -61,6 +70,9 @@ class MemoryEmitter {
   const TargetTraits& traits_;
   const Body& body_;
   std::vector<Place> places_;  ///< by BufferId
+  bool has_streamed_ = false;
+  /// Whether a buffer's address is a multiple of so many bytes: computed once, at the entry.
+  std::map<std::pair<loop::BufferId, int>, llvm::Value*> aligned_;
 };
 
 }  // namespace corrloom::codegen

@@ -27,6 +27,7 @@ struct TargetTraits {
   bool has_minimum_f64 = false;
   bool has_minimum_number = false;  ///< `llvm.minimumnum` and `llvm.maximumnum` in one instruction
   int dot_bytes = 0;                ///< widest vector whose products of bytes are one instruction; 0: none
+  bool has_streaming = false;       ///< stores of whole, aligned vectors past the caches, ordered by `emit_host_fence`
   unsigned global_space = 0;        ///< LLVM's address spaces
   unsigned shared_space = 0;
   long long private_bytes = 0;  ///< what Local buffers (and Shared ones, without threads) of a kernel may take
@@ -57,6 +58,8 @@ struct Entry {
 /// `void entry(ptr args, i64 first_block, i64 last_block)` that unpacks its arguments and calls the body, an internal
 /// function whose parameters say what does not alias. Returns the body.
 Entry open_host_entry(llvm::Module& module, const KernelSource& kernel);
+/// Lets what was stored past the caches be seen before anything that follows.
+void emit_host_fence(llvm::IRBuilderBase& builder);
 /// A PTX kernel whose parameters are the arguments.
 Entry open_ptx_entry(llvm::Module& module, const KernelSource& kernel);
 /// An approximable function of one f32.

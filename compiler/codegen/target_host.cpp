@@ -1,4 +1,5 @@
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
@@ -11,7 +12,7 @@ namespace corrloom::codegen {
 namespace {
 
 /// Threads of a pool have small stacks.
-constexpr long long kPrivateBytes = 256 << 10;
+constexpr long long kPrivateBytes = 512 << 10;
 
 bool has_feature(const kernel::Target& target, std::string_view name) {
   const std::string all = "," + target.features + ",";
@@ -71,6 +72,7 @@ std::optional<TargetDescription> describe_host(const kernel::Target& target) {
   if (triple.isX86()) {
     traits.has_half = has_feature(target, "f16c");
     traits.dot_bytes = widest_dot(target);
+    traits.has_streaming = has_feature(target, "avx");
     return description;
   }
   if (!triple.isAArch64()) return std::nullopt;
@@ -87,6 +89,10 @@ Entry open_host_entry(llvm::Module& module, const KernelSource& kernel) {
   entry.first_block = body->getArg(static_cast<unsigned>(body->arg_size()) - 2);
   entry.last_block = body->getArg(static_cast<unsigned>(body->arg_size()) - 1);
   return entry;
+}
+
+void emit_host_fence(llvm::IRBuilderBase& builder) {
+  builder.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {});
 }
 
 }  // namespace corrloom::codegen

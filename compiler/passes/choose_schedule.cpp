@@ -195,6 +195,45 @@ schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, c
   return host_stage(graph, op, ctx.target, may_copy, constant, &ctx.choices->back());
 }
 
+namespace {
+
+/// Some op reads the tensor, or a view of it.
+bool is_read(const tensor::Graph& graph, tensor::TensorId id) {
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const tensor::Op& op) {
+    bool found = false;
+    for_each_use(op, [&](tensor::TensorId source, const scalar::Read* read) {
+      found |= read != nullptr && storage_root(graph, source) == id;
+    });
+    return found;
+  });
+}
+
+/// Some result is stored in place of an argument.
+bool is_in_place(const tensor::Graph& graph, tensor::TensorId id) {
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const tensor::Output& output) {
+    return output.storage_of && storage_root(graph, output.value) == id;
+  });
+}
+
+/// Results that the last-level cache cannot keep go past it: a store then need not read the line that it overwrites.
+/// What another kernel reads must be larger still, or it would find part of it there.
+void stream_large_results(const tensor::Graph& graph, schedule::Schedule& schedule, const kernel::Target& target) {
+  for (schedule::Stage& stage : schedule.stages) {
+    if (stage.placement.kind != schedule::Placement::Kind::Root) continue;
+    for (std::size_t k = 0; k < graph.ops.size(); ++k) {
+      const tensor::Op& op = graph.ops[k];
+      if (op.name != stage.compute || !std::holds_alternative<Compute>(op.kind)) continue;
+      const tensor::TensorId id{static_cast<std::int32_t>(k)};
+      double bytes = byte_size(op.dtype);
+      for (const Expr& extent : op.extents) bytes *= static_cast<double>(scalar::as_i64(extent).value_or(1));
+      const double kept = static_cast<double>(target.l3_bytes) / (is_read(graph, id) ? 1 : 3);
+      stage.streaming = bytes >= kept && !is_in_place(graph, id);
+    }
+  }
+}
+
+}  // namespace
+
 schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx) {
   schedule::Schedule out;
   out.graph = graph.name;
@@ -211,8 +250,9 @@ schedule::Schedule choose_schedule(const tensor::Graph& graph, PassContext& ctx)
                              ? for_open_sizes(choose_stage(sized, sized.ops[k], ctx, constant, /*may_copy=*/false), op)
                              : choose_stage(graph, op, ctx, constant));
   }
-  if (ctx.target.kind == kernel::TargetKind::Host)
-    return place_producers(graph, std::move(out), ctx.target, constant, ctx.choices);
+  if (ctx.target.kind != kernel::TargetKind::Host) return out;
+  out = place_producers(graph, std::move(out), ctx.target, constant, ctx.choices);
+  stream_large_results(graph, out, ctx.target);
   return out;
 }
 

@@ -87,7 +87,10 @@ class Flattening {
           const ValueId loaded = builder_.load(k.buffer, {offset(k.buffer, k.index)}, now(k.mask));
           bind(instr.results[0], builder_.splat(loaded, lanes(instr)));
         },
-        [&](const loop::Store& k) { builder_.store(k.buffer, {offset(k.buffer, k.index)}, now(k.value), now(k.mask)); },
+        [&](const loop::Store& k) {
+          builder_.store(k.buffer, {offset(k.buffer, k.index)}, now(k.value), now(k.mask), k.streaming);
+        },
+        [&](const loop::Prefetch& k) { builder_.prefetch(k.buffer, {offset(k.buffer, k.index)}); },
         [&](const loop::Check& k) {
           const ValueId inside = builder_.check(k.site, now(k.index), now(k.extent), now(k.mask));
           bind(instr.results[0], builder_.splat(inside, lanes(instr)));

@@ -451,12 +451,16 @@ ValueId FunctionBuilder::check(int site, ValueId index, ValueId extent, ValueId 
   return emit_pure(std::move(key), result, loop::Check{site, index, extent, mask}, outermost_for_loads());
 }
 
-void FunctionBuilder::store(BufferId buffer, std::vector<ValueId> index, ValueId value, ValueId mask) {
+void FunctionBuilder::store(BufferId buffer, std::vector<ValueId> index, ValueId value, ValueId mask, bool streaming) {
   int lanes = 1;
   for (ValueId id : index) lanes = std::max(lanes, type(id).lanes);
   value = splat(value, lanes);
   if (mask) mask = splat(mask, lanes);
-  scopes_.back().block.instrs.push_back({{}, loop::Store{buffer, std::move(index), value, mask}});
+  scopes_.back().block.instrs.push_back({{}, loop::Store{buffer, std::move(index), value, mask, streaming}});
+}
+
+void FunctionBuilder::prefetch(BufferId buffer, std::vector<ValueId> index) {
+  scopes_.back().block.instrs.push_back({{}, loop::Prefetch{buffer, std::move(index)}});
 }
 
 Block FunctionBuilder::run_scope(bool loads_may_leave, const std::function<std::vector<ValueId>()>& body) {

@@ -47,7 +47,10 @@ class FunctionBuilder {
   /// What the buffer holds stays as it is until the end of the block at hand, or the next call for it: loads from it
   /// are pure there.
   void freeze(loop::BufferId buffer);
-  void store(loop::BufferId buffer, std::vector<loop::ValueId> index, loop::ValueId value, loop::ValueId mask = {});
+  void store(loop::BufferId buffer, std::vector<loop::ValueId> index, loop::ValueId value, loop::ValueId mask = {},
+             bool streaming = false);
+
+  void prefetch(loop::BufferId buffer, std::vector<loop::ValueId> index);
 
   // Index arithmetic, folded.
   loop::ValueId add(loop::ValueId a, loop::ValueId b) { return apply(scalar::Opcode::Add, {a, b}); }

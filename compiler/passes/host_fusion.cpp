@@ -25,8 +25,8 @@ using schedule::Stage;
 using tensor::Compute;
 using tensor::TensorId;
 
-/// Bytes that the tiles of producers may take in a kernel; more than the first-level cache, less than a stack.
-constexpr double kMostInsideBytes = 160 << 10;
+/// Bytes that the tiles of producers may take in a kernel, and which part of the second-level cache: less than a stack.
+constexpr double kMostInsideBytes = 448 << 10, kMostOfCache = 0.45;
 /// How many times its elements a producer may be computed over all blocks, and how many times its operands read where
 /// they leave the second-level cache.
 constexpr double kMostRepeated = 1.3, kMostReread = 1.5;
@@ -207,16 +207,102 @@ class Placing {
       if (region == regions->end()) return std::nullopt;
       bytes += size_of(region->second) * byte_size(graph_.op(id).dtype);
       misfit = {id, why_not(id, region->second, *regions, blocks)};
-      if (bytes > kMostInsideBytes)
-        misfit.why = "a block would keep " + in_kib(bytes) + " of such values; at most " + in_kib(kMostInsideBytes);
+      if (bytes > most_bytes())
+        misfit.why = "a block would keep " + in_kib(bytes) + " of such values; at most " + in_kib(most_bytes());
       if (!misfit.why.empty()) return std::nullopt;
       stage.loops = inner_loops(id, region->second);
       stage.staging.clear();
+      stage.prefetches.clear();
     }
+    add_prefetches(schedule, consumer, producers, *regions);
     Diagnostics faults;
     misfit.why = "its loops would not fit those of the reader";
     if (!schedule::check(schedule, graph_, faults)) return std::nullopt;
     return schedule;
+  }
+
+  double most_bytes() const { return std::min(kMostInsideBytes, kMostOfCache * static_cast<double>(target_.l2_bytes)); }
+
+  double bytes_of(TensorId id) const {
+    double bytes = byte_size(graph_.op(id).dtype);
+    for (const scalar::Expr& extent : graph_.op(id).extents)
+      bytes *= static_cast<double>(scalar::as_i64(extent).value_or(1));
+    return bytes;
+  }
+
+  /// What the steps of a block read from memory one after the other is there after the first of them: while the others
+  /// compute, the one with most to do asks for what the next block will read.
+  void add_prefetches(Schedule& schedule, std::size_t consumer, const std::vector<std::size_t>& producers,
+                      const Regions& regions) const {
+    const Loop* block = nullptr;
+    for (const Loop& loop : schedule.stages[consumer].loops) {
+      for (const tensor::Axis& axis : compute_of(schedule.stages[consumer]).axes) {
+        if (loop.bind == Bind::Block && axis.name == loop.axis && loop.step < scalar::as_i64(axis.extent).value_or(0))
+          block = &loop;
+      }
+    }
+    if (block == nullptr) return;
+    std::vector<std::size_t> steps(producers.rbegin(), producers.rend());
+    steps.push_back(consumer);
+    std::set<TensorId> inside;
+    for (std::size_t step : steps) inside.insert(id_of(schedule.stages[step]));
+    std::map<TensorId, std::vector<std::size_t>> readers;
+    for (std::size_t step : steps) {
+      std::set<TensorId> sources;
+      for_each_use(graph_.op(id_of(schedule.stages[step])), [&](TensorId source, const scalar::Read* read) {
+        if (read != nullptr && !inside.contains(source)) sources.insert(source);
+      });
+      for (TensorId source : sources) readers[source].push_back(step);
+    }
+    for (const auto& [tensor, reading] : readers) {
+      if (reading.size() < 2 || bytes_of(tensor) <= static_cast<double>(target_.l2_bytes)) continue;
+      const std::size_t busiest = *std::max_element(
+          reading.begin() + 1, reading.end(),
+          [&](std::size_t a, std::size_t b) { return work_of(schedule.stages[a]) < work_of(schedule.stages[b]); });
+      Stage& stage = schedule.stages[busiest];
+      const std::string axis =
+          busiest == consumer ? block->axis : moved_axis(schedule, consumer, *block, stage, regions);
+      if (!axis.empty() && depends_on(stage, tensor, axis))
+        stage.prefetches.push_back({graph_.op(tensor).name, axis, block->step});
+    }
+  }
+
+  /// The axis of the producer that the consumer's blocks move by as much as their own, or nothing.
+  std::string moved_axis(const Schedule& schedule, std::size_t consumer, const Loop& block, const Stage& producer,
+                         const Regions& regions) const {
+    const auto region = regions.find(id_of(producer));
+    for (const tensor::Axis& axis : compute_of(schedule.stages[consumer]).axes) {
+      if (axis.name != block.axis || region == regions.end()) continue;
+      for (std::size_t k = 0; k < region->second.size(); ++k) {
+        const auto factor = region->second[k].factors.find(axis.id);
+        if (factor != region->second[k].factors.end() && factor->second == 1) return compute_of(producer).axes[k].name;
+      }
+    }
+    return "";
+  }
+
+  bool depends_on(const Stage& stage, TensorId tensor, const std::string& name) const {
+    bool found = false;
+    for (const tensor::Axis& axis : compute_of(stage).axes) {
+      if (axis.name != name) continue;
+      for_each_use(graph_.op(id_of(stage)), [&](TensorId source, const scalar::Read* read) {
+        if (read == nullptr || source != tensor) return;
+        for (const scalar::Expr& subscript : read->index)
+          found |= uses_axis(subscript, [&](scalar::AxisId used) { return used == axis.id; });
+      });
+    }
+    return found;
+  }
+
+  /// Operations of one element.
+  double work_of(const Stage& stage) const {
+    double operations = 0;
+    tensor::for_each_expr(graph_.op(id_of(stage)), [&](const scalar::Expr& expr) {
+      scalar::for_each_node(expr, [&](const scalar::Expr& node) {
+        operations += std::holds_alternative<scalar::Apply>(node->kind) ? 1 : 0;
+      });
+    });
+    return operations;
   }
 
   static std::string in_kib(double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1024)) + " KiB"; }

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "compiler/passes/host_access.h"
+#include "compiler/passes/host_reads.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/running_reduction.h"
 #include "compiler/passes/strides.h"
@@ -22,6 +22,11 @@
 namespace corrloom::passes {
 namespace {
 
+using host::Access;
+using host::ceil_div;
+using host::extent_of;
+using host::mentions;
+using host::Tile;
 using scalar::AxisId;
 using scalar::Expr;
 using schedule::Bind;
@@ -42,6 +47,8 @@ constexpr std::int64_t kMaxUnrolled = 80, kMaxUnrolledWindow = 150;
 constexpr std::int64_t kMaxRows = 14, kMaxVectors = 6, kMaxStreamVectors = 16;
 /// Most operations of the points of a tile whose rows share what they read.
 constexpr double kMostStencil = 256;
+/// Elements that a block of short rows should have at least.
+constexpr std::int64_t kBlockElements = 4096;
 /// Operations of a body of which one vector at a time is enough.
 constexpr double kLongBody = 24;
 /// Cycles until a sum can be added to again.
@@ -77,30 +84,6 @@ constexpr std::int64_t kWorthPacking = 16;
 /// Columns of a result that are worked on together when operands leave the last-level cache.
 constexpr std::int64_t kFarColumns = 1024;
 
-std::int64_t extent_of(const Axis& axis) {
-  const std::optional<std::int64_t> extent = scalar::as_i64(axis.extent);
-  CORRLOOM_CHECK(extent.has_value(), "axis ", axis.name, " has an extent that is not known");
-  return *extent;
-}
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-bool mentions(const Expr& expr, AxisId axis) {
-  return uses_axis(expr, [&](AxisId used) { return used == axis; });
-}
-
-/// A register tile and what it costs.
-struct Tile {
-  const Axis* vector = nullptr;
-  const Axis* row = nullptr;
-  std::int64_t rows = 1, vectors = 1;
-  std::int64_t window = 0;  ///< taps of the last reduction axis that are unrolled to share loads; 0: none
-  std::vector<bool> staged;
-  double cycles = std::numeric_limits<double>::infinity();
-};
-
 class HostChooser {
  public:
   HostChooser(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target, bool may_copy,
@@ -110,6 +93,7 @@ class HostChooser {
         compute_(std::get<Compute>(op.kind)),
         target_(target),
         constant_(constant),
+        may_sweep_(may_copy),
         choice_(choice) {
     running_ = running_axis(graph, compute_);
     if (may_copy) staged_ = schedule::staged_exprs(graph, op);
@@ -328,6 +312,8 @@ class HostChooser {
     const std::int64_t most_rows = row == nullptr ? 1 : std::min(extent_of(*row), std::max(kMaxRows, width));
     const bool window = row != nullptr && compute_.reduction && is_window(*row, vector);
     const bool stencil = row != nullptr && !compute_.reduction && &vector == &compute_.axes.back() && is_stencil(*row);
+    // Without a reduction a load that rows share is one from the nearest cache: a longer body is only worth a window's.
+    if (!compute_.reduction && row != nullptr && row != &compute_.axes.back() && !stencil) return;
     for (std::int64_t rows = 1; rows <= most_rows; ++rows) {
       for (std::int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
         if (rows * vectors + vectors + 1 >= target_.vector_registers &&
@@ -644,6 +630,8 @@ class HostChooser {
   }
 
   void tile_loops(const Tile& tile, schedule::Stage& stage) const {
+    const host::Reads reads{graph_, compute_, accesses_, target_, lanes()};
+    if (may_sweep_ && !running_ && host::sweeps(reads, tile)) return host::sweep_loops(reads, tile, stage);
     const std::int64_t width = lanes() * tile.vectors;
     for (std::size_t k = 0; k < staged_.size(); ++k) {
       if (tile.staged[k]) stage.staging.push_back(panel(k, tile, width));
@@ -651,27 +639,35 @@ class HostChooser {
     std::vector<Loop>& loops = stage.loops;
     if (!compute_.reduction) {
       streaming_loops(tile, width, loops);
+      host::prefetch_across(reads, tile, width, stage);
     } else if (tile.row != nullptr && !has_panel(tile)) {
       window_loops(tile, width, loops);
     } else {
       panel_loops(tile, width, loops, stage);
     }
     add_reduction(loops, tile.rows * tile.vectors, tile.window);
-    if (tile.rows > 1) loops.push_back({tile.row->name, 1, Bind::Unroll});
-    if (tile.vectors > 1) loops.push_back({tile.vector->name, lanes(), Bind::Unroll});
-    loops.push_back({tile.vector->name, 1, Bind::Vector});
+    host::add_tile(tile, lanes(), loops);
   }
 
-  /// Memory order: outer axes one by one, long pieces of the vector axis. Where stores are transposed, four tiles stand
-  /// beside each other in the result before the next vector of the other axis.
+  /// Memory order: outer axes one by one, or several short rows to a block, and long pieces of the vector axis. Where
+  /// stores are transposed, four tiles stand beside each other in the result before the next vector of the other axis.
   void streaming_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops) const {
     const std::int64_t piece = std::max(width, kPieceElements / tile.rows / width * width);
     const bool across = tile.row != nullptr && tile.vector != &compute_.axes.back() && tile.rows > 1;
+    const Axis* next = nullptr;
+    for (const Axis& axis : compute_.axes) {
+      if (&axis != tile.vector && extent_of(axis) > 1) next = &axis;
+    }
+    const std::int64_t short_rows = kBlockElements / std::max<std::int64_t>(extent_of(*tile.vector), 1);
+    const auto together = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(
+        tile.row != nullptr || next == nullptr ? 1 : std::clamp<std::int64_t>(short_rows, 1, extent_of(*next)))));
     for (const Axis& axis : compute_.axes) {
       if (&axis == tile.vector || extent_of(axis) == 1) continue;
-      loops.push_back({axis.name, &axis != tile.row ? 1 : across ? tile.rows * 4 : tile.rows, Bind::Block});
+      const std::int64_t rows = &axis == next ? together : 1;
+      loops.push_back({axis.name, &axis != tile.row ? rows : across ? tile.rows * 4 : tile.rows, Bind::Block});
     }
     loops.push_back({tile.vector->name, piece, Bind::Block});
+    if (together > 1) loops.push_back({next->name, 1, Bind::Serial});
     if (piece != width) loops.push_back({tile.vector->name, width, Bind::Serial});
     if (across) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
   }
@@ -870,7 +866,8 @@ class HostChooser {
   std::vector<double> staged_operations_;
   double step_operations_ = 0, body_operations_ = 0;
   double points_ = 1, reduction_ = 1;
-  AxisId running_;  ///< that of a running reduction, or none
+  bool may_sweep_ = false;  ///< sums may lie in memory
+  AxisId running_;          ///< that of a running reduction, or none
   Choice* choice_;
   mutable std::vector<Tile> noted_;                     ///< when somebody wants to know
   mutable std::map<AxisId, double> window_operations_;  ///< by row axis, as asked for

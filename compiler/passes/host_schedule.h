@@ -18,6 +18,7 @@ namespace corrloom::passes {
 ///     that a reduction axis moves (a window), so that loads are shared
 ///   - padding is copied in where its elements are reused often
 ///   - panels of the vector axis outside, rows inside; rows are cut where their operand leaves the caches
+///   - an operand that comes from memory for one use is walked as it lies, with the sums kept in a cache
 ///   - a reduction by lanes has a tile of rows and columns of the result, each with vectors along the reduction
 ///
 /// `op` is an op of the graph, perhaps with smaller axes. Copies of values that are `constant`, by op, are made before

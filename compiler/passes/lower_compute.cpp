@@ -28,6 +28,12 @@ constexpr std::size_t kMostSplits = 2, kMostBorders = 2;
 /// Fewest rows of a tile for which a store that is contiguous along them goes through a transpose.
 constexpr std::size_t kTransposedRows = 4;
 
+bool reads_anything(const Expr& expr) {
+  bool found = false;
+  scalar::for_each_node(expr, [&](const Expr& node) { found |= scalar::as_read(node) != nullptr; });
+  return found;
+}
+
 /// How many steps an extent takes.
 Expr trips_expr(const Expr& extent, std::int64_t step) {
   const Expr last = scalar::apply(Opcode::Add, {extent, scalar::constant_i64(step - 1)});
@@ -256,6 +262,7 @@ void ComputeLowering::guard_threads(std::size_t level, std::size_t end, Tiles ti
 }
 
 void ComputeLowering::serial_loops(std::size_t level, Tiles tiles) {
+  if (level < levels_.size() && schedule::is_sweep(stage_, compute_, level)) return sweep(level, tiles);
   if (level == levels_.size() || levels_[level].reduction || levels_[level].bind != Bind::Serial)
     return settle_sizes(level, std::move(tiles));
   const Level& here = levels_[level];
@@ -266,6 +273,7 @@ void ComputeLowering::serial_loops(std::size_t level, Tiles tiles) {
     return serial_loops(level + 1, std::move(tiles));
   }
   if (walked_again(level) && !(tile.size && *tile.size % here.step == 0)) return outer_serial_loop(level, tiles);
+  if (const int lanes = unaligned_lanes(level, tiles); lanes > 0) return aligned_pieces(level, tiles, lanes);
   const auto run = [&](ValueId base, std::int64_t size) {
     Tiles inner = tiles;
     inner[here.axis] = {base, builder_.index(size), size};
@@ -580,6 +588,7 @@ ValueId ComputeLowering::evaluate(const Expr& expr, const Point& point, const st
 }
 
 void ComputeLowering::register_tile(std::size_t level, const Tiles& tiles) {
+  if (sweep_ != Sweep::None) return swept_tile(level, tiles);
   if (level < levels_.size() && runs_along(level)) return running_tile(level, tiles);
   std::vector<Point> tile_points;
   add_points(level, tiles, {}, tile_points);
@@ -597,7 +606,42 @@ void ComputeLowering::store_tile(const std::vector<Point>& tile_points, const Ac
     const ValueId mask = mask_of(tile_points[k]);
     results.push_back({tile_points[k], evaluate(compute_.body, tile_points[k], accumulators[k], {}, mask)});
   }
+  prefetch(compute_.body, tile_points);
   store(results);
+}
+
+/// Asks once for each place that the reads of the expression will want further on.
+void ComputeLowering::prefetch(const Expr& root, const std::vector<Point>& points) {
+  std::set<std::pair<BufferId, std::vector<ValueId>>> wanted;
+  for (const schedule::Prefetch& wish : stage_.prefetches) {
+    const auto moved = std::find_if(compute_.axes.begin(), compute_.axes.end(),
+                                    [&](const tensor::Axis& axis) { return axis.name == wish.axis; });
+    scalar::for_each_node(root, [&](const Expr& node) {
+      const scalar::Read* read = scalar::as_read(node);
+      if (read == nullptr || graph_.op(read->source).name != wish.tensor || kernel_.origins.contains(read->source))
+        return;
+      for (const Point& point : points) {
+        Point further = point;
+        further[moved->id].value = builder_.add(point.at(moved->id).value, builder_.index(wish.distance));
+        std::optional<std::vector<ValueId>> index = prefetched(*read, further);
+        const BufferId buffer = kernel_.buffers.at(read->source);
+        if (index && wanted.emplace(buffer, *index).second) builder_.prefetch(buffer, *std::move(index));
+      }
+    });
+  }
+}
+
+/// Where the read's first lane lies, when that is known without looking into memory.
+std::optional<std::vector<ValueId>> ComputeLowering::prefetched(const scalar::Read& read, const Point& point) {
+  std::vector<ValueId> index;
+  for (const Expr& subscript : read.index) {
+    if (reads_anything(subscript)) return std::nullopt;
+    ValueId value = evaluate(subscript, point, {}, {}, {});
+    if (const loop::Ramp* ramp = builder_.as_ramp(value)) value = ramp->base;
+    if (builder_.type(value).lanes > 1) return std::nullopt;
+    index.push_back(value);
+  }
+  return index;
 }
 
 /// Whether the loop is the last one over the result, in single steps over the whole axis of a running reduction, with
@@ -699,7 +743,8 @@ void ComputeLowering::store(const std::vector<Result>& results) {
 void ComputeLowering::store_one(const Result& result) {
   std::vector<ValueId> index;
   for (const tensor::Axis& axis : compute_.axes) index.push_back(result.point.at(axis.id).value);
-  builder_.store(kernel_.buffers.at(id_), result_index(std::move(index)), result.value, mask_of(result.point));
+  builder_.store(kernel_.buffers.at(id_), result_index(std::move(index)), result.value, mask_of(result.point),
+                 stage_.streaming);
 }
 
 void ComputeLowering::store_transposed(const std::vector<const Result*>& part, AxisId vector, int lanes) {
@@ -726,7 +771,7 @@ void ComputeLowering::store_transposed(const std::vector<const Result*>& part, A
                                         : value);
     }
     builder_.store(kernel_.buffers.at(id_), result_index(std::move(index)), columns[static_cast<std::size_t>(lane)],
-                   mask);
+                   mask, stage_.streaming);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compiler/passes/evaluate_tile.h"
@@ -39,7 +40,7 @@ struct Tile {
   std::optional<std::int64_t> size;  ///< the count, where it is known
   std::int64_t full = 0;             ///< where it is not: it is this, or the rest of the extent by it
   bool is_rest = false;              ///< where it is not: it is the rest
-  bool is_masked = false;            ///< the last vector of an extent that is not known: only `count` of `size` exist
+  bool is_masked = false;            ///< a vector at an end: only `count` of `size` exist
 };
 
 /// An axis at one point of the register tile: a scalar or a ramp, and the lanes that exist (a default id: all).
@@ -108,6 +109,11 @@ class ComputeLowering {
   std::optional<loop::ValueId> holds_in(const Guard& guard, const Tiles& tiles);
   std::optional<std::int64_t> reduction_extent(scalar::AxisId axis) const;
   void register_tile(std::size_t level, const Tiles& tiles);
+  int unaligned_lanes(std::size_t level, const Tiles& tiles) const;
+  void aligned_pieces(std::size_t level, const Tiles& tiles, int lanes);
+  void sweep(std::size_t level, const Tiles& tiles);
+  void swept_tile(std::size_t level, const Tiles& tiles);
+  std::vector<loop::ValueId> swept_index(const Point& point);
   void add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out);
 
   /// What one point of the tile becomes.
@@ -132,6 +138,13 @@ class ComputeLowering {
                             std::size_t next);
   bool rows_fill_lanes() const;
   Accumulators reduce_lanes(std::size_t first, std::vector<Point>& tile_points, Accumulators accumulators);
+  Accumulators lanes_step(std::span<const tensor::Axis> axes, const std::vector<loop::ValueId>& extents,
+                          loop::ValueId number, loop::ValueId mask, const std::vector<Point>& tile_points,
+                          const Accumulators& before);
+  std::size_t independent_copies(std::size_t points) const;
+  using StepAt = std::function<Accumulators(loop::ValueId number, loop::ValueId mask, const Accumulators& before)>;
+  Accumulators reduce_copies(const std::string& name, loop::ValueId rounds, std::int64_t copies, int lanes,
+                             Accumulators start, const StepAt& step_at);
   static std::vector<loop::ValueId> flatten(const Accumulators& accumulators);
   Accumulators unflatten(std::span<const loop::ValueId> flat) const;
   Accumulators step(std::vector<Point>& tile_points, const Accumulators& accumulators);
@@ -155,6 +168,8 @@ class ComputeLowering {
   std::vector<loop::ValueId> running_place(std::size_t level, std::vector<Point>& tile_points,
                                            std::span<const loop::ValueId> carried);
   void store_tile(const std::vector<Point>& tile_points, const Accumulators& accumulators);
+  void prefetch(const scalar::Expr& root, const std::vector<Point>& points);
+  std::optional<std::vector<loop::ValueId>> prefetched(const scalar::Read& read, const Point& point);
 
   loop::ValueId evaluate(const scalar::Expr& expr, const Point& point, const std::vector<loop::ValueId>& accumulators,
                          const std::vector<loop::ValueId>& others, loop::ValueId guard);
@@ -184,6 +199,11 @@ class ComputeLowering {
   bool is_kernel_ = false;                 ///< tiles begin at multiples of their loops' steps
   std::set<const scalar::Node*> assumed_;  ///< conditions that hold in the tile at hand
   std::map<scalar::AxisId, Part> parts_;   ///< of reduction axes that are cut
+  /// What a tile does of a sweep: all for itself, or begin, go on with, or finish the sums that lie in memory.
+  enum class Sweep : std::uint8_t { None, Begin, Add, Finish };
+  Sweep sweep_ = Sweep::None;
+  std::vector<loop::BufferId> sums_;       ///< of each accumulator, while there are sweeps
+  std::vector<loop::ValueId> sum_origin_;  ///< the element of each output axis with which they begin
 };
 
 }  // namespace corrloom::passes

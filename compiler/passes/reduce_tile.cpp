@@ -20,6 +20,8 @@ namespace {
 
 /// Most elements by which a step of an axis moves a window: more share nothing.
 constexpr std::int64_t kMostWindowStep = 8;
+/// Sums that must be under way so that none waits for the one before.
+constexpr std::size_t kIndependent = 4;
 
 }  // namespace
 
@@ -45,6 +47,7 @@ ComputeLowering::Accumulators ComputeLowering::initial(const std::vector<Point>&
 ComputeLowering::Accumulators ComputeLowering::step(std::vector<Point>& tile_points, const Accumulators& accumulators) {
   Accumulators out;
   for (std::size_t k = 0; k < tile_points.size(); ++k) out.push_back(step(tile_points[k], accumulators[k]));
+  for (const Accumulator& accumulator : compute_.reduction->accumulators) prefetch(accumulator.step, tile_points);
   return out;
 }
 
@@ -289,7 +292,8 @@ bool ComputeLowering::rows_fill_lanes() const {
 }
 
 /// Reduction axes `first` and after in the lanes of a vector: whole vectors of consecutive elements, then a masked one
-/// for the rest.
+/// for the rest. Where no order changes the bits, few points have several accumulators each, so that vectors do not
+/// wait for one another.
 ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, std::vector<Point>& tile_points,
                                                             Accumulators accumulators) {
   const std::span<const tensor::Axis> axes(compute_.reduction->axes.begin() + static_cast<std::ptrdiff_t>(first),
@@ -302,42 +306,94 @@ ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, s
     extents.push_back(trips_of(axis.id, tile_points.front(), reached));
     count = builder_.apply(Opcode::Mul, {count, extents.back()});
   }
-  const auto step_at = [&](ValueId number, ValueId mask, std::span<const ValueId> values) {
-    // Element `number` + lane, as indices of the axes: the last one fastest.
-    Point at;
-    ValueId rest = builder_.ramp(number, 1, lanes);
-    for (std::size_t k = axes.size(); k-- > 0;) {
-      at[axes[k].id] = {k == 0 ? rest : builder_.apply(Opcode::Mod, {rest, extents[k]}), mask};
-      if (k > 0) rest = builder_.apply(Opcode::FloorDiv, {rest, extents[k]});
-    }
-    std::vector<ValueId> flat;
-    const std::size_t each = compute_.reduction->accumulators.size();
-    for (std::size_t k = 0; k < tile_points.size(); ++k) {
-      Point point = tile_points[k];
-      for (const auto& [axis, value] : at) point[axis] = value;
-      const std::vector<ValueId> before(values.begin() + static_cast<std::ptrdiff_t>(k * each),
-                                        values.begin() + static_cast<std::ptrdiff_t>((k + 1) * each));
-      for (std::size_t a = 0; a < each; ++a) {
-        ValueId after =
-            builder_.splat(evaluate(compute_.reduction->accumulators[a].step, point, before, {}, mask), lanes);
-        if (mask) after = builder_.apply(Opcode::Select, {mask, after, before[a]});
-        flat.push_back(after);
-      }
-    }
-    return flat;
+  const auto step_at = [&](ValueId number, ValueId mask, const Accumulators& before) {
+    return lanes_step(axes, extents, number, mask, tile_points, before);
   };
   const ValueId full = builder_.apply(Opcode::FloorDiv, {count, builder_.index(lanes)});
   const std::string& name = graph_.axis_names[static_cast<std::size_t>(axes.back().id.index)];
-  std::vector<ValueId> carried = builder_.for_loop(name, full, Binding::Serial, flatten(accumulators),
-                                                   [&](ValueId number, std::span<const ValueId> values) {
-                                                     return step_at(builder_.mul(number, lanes), {}, values);
-                                                   });
-  const ValueId rest = builder_.apply(Opcode::Mod, {count, builder_.index(lanes)});
-  if (builder_.as_index(rest) != std::optional<std::int64_t>(0)) {
-    const ValueId mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), rest});
-    carried = step_at(builder_.mul(full, lanes), mask, carried);
+  ValueId done = builder_.index(0);
+  const auto copies = static_cast<std::int64_t>(independent_copies(tile_points.size()));
+  const std::optional<std::int64_t> trips = builder_.as_index(full);
+  if (copies > 1 && (!trips || *trips >= 2 * copies)) {
+    const ValueId rounds = builder_.apply(Opcode::FloorDiv, {full, builder_.index(copies)});
+    accumulators = reduce_copies(name, rounds, copies, lanes, std::move(accumulators), step_at);
+    done = builder_.mul(rounds, copies);
   }
-  return unflatten(carried);
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    return flatten(step_at(builder_.mul(builder_.add(done, number), lanes), {}, unflatten(values)));
+  };
+  accumulators = unflatten(
+      builder_.for_loop(name, builder_.apply(Opcode::Sub, {full, done}), Binding::Serial, flatten(accumulators), body));
+  const ValueId rest = builder_.apply(Opcode::Mod, {count, builder_.index(lanes)});
+  if (builder_.as_index(rest) == std::optional<std::int64_t>(0)) return accumulators;
+  const ValueId mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), rest});
+  return step_at(builder_.mul(full, lanes), mask, accumulators);
+}
+
+/// One vector of elements at every point: element `number` + lane, as indices of the axes, the last one fastest.
+ComputeLowering::Accumulators ComputeLowering::lanes_step(std::span<const tensor::Axis> axes,
+                                                          const std::vector<ValueId>& extents, ValueId number,
+                                                          ValueId mask, const std::vector<Point>& tile_points,
+                                                          const Accumulators& before) {
+  const int lanes = static_cast<int>(compute_.reduction->order.lanes);
+  Point at;
+  ValueId rest = builder_.ramp(number, 1, lanes);
+  for (std::size_t k = axes.size(); k-- > 0;) {
+    at[axes[k].id] = {k == 0 ? rest : builder_.apply(Opcode::Mod, {rest, extents[k]}), mask};
+    if (k > 0) rest = builder_.apply(Opcode::FloorDiv, {rest, extents[k]});
+  }
+  Accumulators out;
+  for (std::size_t k = 0; k < tile_points.size(); ++k) {
+    Point point = tile_points[k];
+    for (const auto& [axis, value] : at) point[axis] = value;
+    out.emplace_back();
+    for (std::size_t a = 0; a < compute_.reduction->accumulators.size(); ++a) {
+      ValueId after =
+          builder_.splat(evaluate(compute_.reduction->accumulators[a].step, point, before[k], {}, mask), lanes);
+      if (mask) after = builder_.apply(Opcode::Select, {mask, after, before[k][a]});
+      out.back().push_back(after);
+    }
+  }
+  return out;
+}
+
+/// Accumulators that each of so many points can have.
+std::size_t ComputeLowering::independent_copies(std::size_t points) const {
+  if (!tensor::is_order_free(*compute_.reduction)) return 1;
+  return std::max<std::size_t>(1, kIndependent / std::max<std::size_t>(points, 1));
+}
+
+/// Rounds of several vectors, each with accumulators of its own that begin alike, and what they make together.
+ComputeLowering::Accumulators ComputeLowering::reduce_copies(const std::string& name, ValueId rounds,
+                                                             std::int64_t copies, int lanes, Accumulators start,
+                                                             const StepAt& step_at) {
+  const std::vector<ValueId> one = flatten(start);
+  std::vector<ValueId> inits;
+  for (std::int64_t copy = 0; copy < copies; ++copy) inits.insert(inits.end(), one.begin(), one.end());
+  const auto part = [&](std::span<const ValueId> values, std::int64_t copy) {
+    return unflatten(values.subspan(static_cast<std::size_t>(copy) * one.size(), one.size()));
+  };
+  const auto body = [&](ValueId round, std::span<const ValueId> values) {
+    std::vector<ValueId> out;
+    for (std::int64_t copy = 0; copy < copies; ++copy) {
+      const ValueId vector = builder_.add(builder_.mul(round, copies), builder_.index(copy));
+      const std::vector<ValueId> after = flatten(step_at(builder_.mul(vector, lanes), {}, part(values, copy)));
+      out.insert(out.end(), after.begin(), after.end());
+    }
+    return out;
+  };
+  const std::vector<ValueId> all = builder_.for_loop(name, rounds, Binding::Serial, inits, body);
+  Accumulators merged_values = part(all, 0);
+  for (std::int64_t copy = 1; copy < copies; ++copy) {
+    const Accumulators other = part(all, copy);
+    for (std::size_t k = 0; k < merged_values.size(); ++k) {
+      const std::vector<ValueId> before = merged_values[k];
+      for (std::size_t a = 0; a < before.size(); ++a)
+        merged_values[k][a] =
+            builder_.splat(evaluate(compute_.reduction->accumulators[a].merge, {}, before, other[k], {}), lanes);
+    }
+  }
+  return merged_values;
 }
 
 std::vector<ValueId> ComputeLowering::flatten(const Accumulators& accumulators) {

@@ -42,6 +42,7 @@ std::vector<ValueId> operands(const Instr& instr) {
         ids.push_back(k.value);
         return access(std::move(ids), k.mask);
       },
+      [](const Prefetch& k) { return k.index; },
       [&](const Check& k) {
         return access({k.index, k.extent}, k.mask);
       },

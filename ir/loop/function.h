@@ -77,12 +77,19 @@ struct Load {
   std::vector<ValueId> index;
   ValueId mask = {};
 };
-/// Writes elements; indices and mask as for Load. Two lanes never write one element.
+/// Writes elements; indices and mask as for Load. Two lanes never write one element. `streaming`: what is written is
+/// not read soon, and had better not displace what the caches hold.
 struct Store {
   BufferId buffer;
   std::vector<ValueId> index;
   ValueId value;
   ValueId mask = {};
+  bool streaming = false;
+};
+/// The element is going to be read: brings its line nearer. Indices are scalars and may lie outside.
+struct Prefetch {
+  BufferId buffer;
+  std::vector<ValueId> index;
 };
 /// Where the index is one of 0 .. extent-1 (bool): true there, so that it can mask an access. Elsewhere it is false,
 /// and the site and the index go to the error slot of the launch, which keeps the smallest site with the lowest index.
@@ -124,7 +131,7 @@ struct If {
 
 struct Instr {
   std::vector<ValueId> results;
-  std::variant<Constant, Symbol, Apply, Splat, Ramp, Shuffle, Load, Store, Check, For, If> kind;
+  std::variant<Constant, Symbol, Apply, Splat, Ramp, Shuffle, Load, Store, Prefetch, Check, For, If> kind;
 };
 
 /// What is legal at a stage. Both: at most one Block loop, in no other loop, and below it at most one Thread loop, in

@@ -81,7 +81,7 @@ class Interpreter {
           }
           set(instr.results[0], std::move(out));
         },
-        [&](const Load& k) { load(instr.results[0], k); }, [&](const Store& k) { store(k); },
+        [&](const Load& k) { load(instr.results[0], k); }, [&](const Store& k) { store(k); }, [](const Prefetch&) {},
         [&](const Check& k) { check(instr.results[0], k); }, [&](const For& k) { loop(instr, k); },
         [&](const If& k) {
           const Block& side = at(k.condition)[0].as_bool() ? k.then : k.otherwise;

@@ -200,11 +200,16 @@ class FunctionParser {
       return Load{from, std::move(index), mask()};
     }
     if (text == "store") {
-      Store store{buffer(), indices(), {}, {}};
+      Store store{buffer(), indices(), {}, {}, false};
       cursor_.expect("=");
       store.value = use();
       store.mask = mask();
+      store.streaming = cursor_.accept_word("streaming");
       return store;
+    }
+    if (text == "prefetch") {
+      const BufferId from = buffer();
+      return Prefetch{from, indices()};
     }
     if (text == "check") return check();
     if (text == "for") return for_loop(depth);

@@ -126,8 +126,10 @@ class Printer {
           line(depth, results + "load " + buffer(k.buffer) + "[" + list(k.index) + "]" + mask(k.mask));
         },
         [&](const Store& k) {
-          line(depth, "store " + buffer(k.buffer) + "[" + list(k.index) + "] = " + value(k.value) + mask(k.mask));
+          line(depth, "store " + buffer(k.buffer) + "[" + list(k.index) + "] = " + value(k.value) + mask(k.mask) +
+                          (k.streaming ? " streaming" : ""));
         },
+        [&](const Prefetch& k) { line(depth, "prefetch " + buffer(k.buffer) + "[" + list(k.index) + "]"); },
         [&](const Check& k) {
           line(depth, results + "check " + std::to_string(k.site) + " " + value(k.index) + " below " + value(k.extent) +
                           mask(k.mask));

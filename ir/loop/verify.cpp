@@ -45,8 +45,9 @@ class Verifier {
         [](const Apply& k) { return std::string(scalar::info(k.opcode).text); },
         [](const Splat&) { return std::string("splat"); }, [](const Ramp&) { return std::string("ramp"); },
         [](const Shuffle&) { return std::string("shuffle"); }, [](const Load&) { return std::string("load"); },
-        [](const Store&) { return std::string("store"); }, [](const Check&) { return std::string("check"); },
-        [](const For&) { return std::string("for"); }, [](const If&) { return std::string("if"); });
+        [](const Store&) { return std::string("store"); }, [](const Prefetch&) { return std::string("prefetch"); },
+        [](const Check&) { return std::string("check"); }, [](const For&) { return std::string("for"); },
+        [](const If&) { return std::string("if"); });
   }
 
   /// L1: an id names a value of the function that is defined before, in this block or one around it.
@@ -164,6 +165,10 @@ class Verifier {
           if (usable(k.value, where)) check_access(k.buffer, k.index, k.mask, function_.type(k.value), where);
           if (has_buffer(k.buffer) && !function_.buffer(k.buffer).written)
             violate("L8", where, "writes %" + function_.buffer(k.buffer).name + ", which is not an output");
+        },
+        [&](const Prefetch& k) {
+          has_results(instr, 0, where);
+          if (has_buffer(k.buffer)) check_access(k.buffer, k.index, {}, {function_.buffer(k.buffer).dtype, 1}, where);
         },
         [&](const Check& k) {
           if (has_results(instr, 1, where)) check_index(k, result(instr), where);

@@ -12,6 +12,9 @@ namespace {
 
 using tensor::Compute;
 
+/// What all buffers that a kernel makes for itself may take: they live on the stacks of a pool's threads.
+constexpr std::int64_t kMaxInsideBytes = 480 << 10;
+
 /// Checks the stage of one compute.
 class StageCheck {
  public:
@@ -21,8 +24,11 @@ class StageCheck {
   void run() {
     if (stage_.placement.kind == Placement::Kind::Inline)
       report("is placed inside its readers: the passes before schedules have done that where they can");
+    if (stage_.streaming && stage_.placement.kind != Placement::Kind::Root)
+      report("lets a result go past the caches that its consumer reads right away");
     if (!axes_are_known()) return;
     for (const Staging& staging : stage_.staging) check_staging(staging);
+    for (const Prefetch& prefetch : stage_.prefetches) check_prefetch(prefetch);
     check_steps();
     check_order();
     check_reduction();
@@ -57,6 +63,22 @@ class StageCheck {
     const std::optional<Copy> copy = copy_of(graph_, op_, staging, copied_, why);
     if (!copy) return report(what + ", which " + why);
     copied_.push_back(copy->staged.expr);
+  }
+
+  void check_prefetch(const Prefetch& prefetch) {
+    bool is_read = false;
+    tensor::for_each_expr(op_, [&](const scalar::Expr& expr) {
+      scalar::for_each_node(expr, [&](const scalar::Expr& node) {
+        const scalar::Read* read = scalar::as_read(node);
+        is_read |= read != nullptr && graph_.op(read->source).name == prefetch.tensor;
+      });
+    });
+    const std::string what = "prefetches %" + prefetch.tensor;
+    if (!is_read) report(what + ", which it does not read");
+    if (output_axis(prefetch.axis) == nullptr)
+      report(what + " along " + prefetch.axis + ", which is no axis of its result");
+    if (prefetch.distance < 1 || prefetch.distance > std::int64_t{1} << 40)
+      report(what + " at a distance of " + std::to_string(prefetch.distance));
   }
 
   bool axes_are_known() {
@@ -99,10 +121,12 @@ class StageCheck {
     }
   }
 
-  /// Blocks, threads, serial loops, reduction loops, register tile.
+  /// Blocks, threads, serial loops, reduction loops, register tile. Steps of the first reduction axis may stand among
+  /// the serial loops.
   void check_order() {
-    int stage = 0;
-    for (const Loop& loop : stage_.loops) {
+    int stage = 0, sweeps = 0;
+    for (std::size_t k = 0; k < stage_.loops.size(); ++k) {
+      const Loop& loop = stage_.loops[k];
       const bool reduction = reduction_axis(loop.axis) != nullptr;
       int rank = 0;
       switch (loop.bind) {
@@ -113,14 +137,15 @@ class StageCheck {
           rank = 1;
           break;
         case Bind::Serial:
-          rank = reduction ? 3 : 2;
+          rank = reduction && !is_sweep(stage_, compute_, k) ? 3 : 2;
+          if (reduction && rank == 2 && ++sweeps > 1) report("sweeps over its results more than once");
           break;
         case Bind::Unroll:
         case Bind::Vector:
           rank = reduction ? 3 : 4;
           break;
       }
-      if (reduction && rank < 3) report("binds the reduction axis " + loop.axis + " to blocks or threads");
+      if (reduction && rank < 2) report("binds the reduction axis " + loop.axis + " to blocks or threads");
       if (rank < stage)
         report("has its loops out of order at " + loop.axis +
                ": wanted blocks, threads, serial loops, the reduction, the register tile");
@@ -140,6 +165,27 @@ class StageCheck {
     if (walked != wanted)
       report("walks the reduction axes in another order than the graph states, which would change bits");
     check_cuts();
+    for (std::size_t k = 0; k < stage_.loops.size(); ++k) {
+      if (is_sweep(stage_, compute_, k)) check_sweep(k);
+    }
+  }
+
+  /// The sums of the tile of results at that loop lie in memory.
+  void check_sweep(std::size_t loop) {
+    const std::string& axis = stage_.loops[loop].axis;
+    if (axis != compute_.reduction->axes.front().name)
+      report("sweeps over its results for parts of " + axis + ", which is not the first reduction axis");
+    if (stage_.placement.kind != Placement::Kind::Root)
+      report("sweeps over its results for parts of " + axis + " inside another compute");
+    std::int64_t bytes = 0;
+    for (const tensor::Accumulator& accumulator : compute_.reduction->accumulators)
+      bytes += byte_size(accumulator.dtype);
+    for (const std::optional<std::int64_t>& size : swept_sizes(stage_, compute_, loop)) {
+      if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) bytes = kMaxInsideBytes + 1;
+    }
+    if (bytes > kMaxInsideBytes)
+      report("keeps " + std::to_string(bytes) + " bytes of sums between sweeps, at most " +
+             std::to_string(kMaxInsideBytes) + " are possible");
   }
 
   /// Cuts need an extent that is known, serial outer loops, and single steps at the end.
@@ -204,9 +250,6 @@ class StageCheck {
   std::vector<scalar::Expr> copied_;  ///< what the stagings so far copy
   Diagnostics& diagnostics_;
 };
-
-/// What all buffers that a kernel makes for itself may take: they live on the stacks of a pool's threads.
-constexpr std::int64_t kMaxInsideBytes = 192 << 10;
 
 /// Checks the computes that are placed at loops of others.
 class PlacementCheck {

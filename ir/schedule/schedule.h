@@ -53,16 +53,35 @@ struct Staging {
   friend bool operator==(const Staging&, const Staging&) = default;
 };
 
+/// While a tile reads its elements of a tensor, those are brought nearer that it would read with the axis so much
+/// further on.
+struct Prefetch {
+  std::string tensor;
+  std::string axis;
+  std::int64_t distance = 1;
+  friend bool operator==(const Prefetch&, const Prefetch&) = default;
+};
+
 /// The schedule of one compute. `loops` are outermost first: outputs' Block and Thread loops, then Serial ones, then
 /// the reduction's loops, and below them only Unroll and Vector loops of output axes: the register tile. With
-/// Order::Lanes the innermost loop is the Vector loop of the last reduction axis.
+/// Order::Lanes the innermost loop is the Vector loop of the last reduction axis. A Serial loop in steps of the first
+/// reduction axis may stand before Serial loops of outputs: a sweep over the results for each step, with the sums kept
+/// in memory between sweeps.
 struct Stage {
   std::string compute;
   Placement placement = {};
+  bool streaming = false;  ///< at the root: the result goes past the caches where the machine can do that
   std::vector<Loop> loops;
   std::vector<Staging> staging;
+  std::vector<Prefetch> prefetches = {};
   friend bool operator==(const Stage&, const Stage&) = default;
 };
+
+/// Whether the loop at that position is one of sweeps.
+bool is_sweep(const Stage& stage, const tensor::Compute& compute, std::size_t loop);
+/// The size of the tile that the loops before that one leave of each output axis, where it is known.
+std::vector<std::optional<std::int64_t>> swept_sizes(const Stage& stage, const tensor::Compute& compute,
+                                                     std::size_t loop);
 
 struct Schedule {
   std::string graph;
@@ -74,7 +93,7 @@ struct Schedule {
 /// The text form:
 ///
 ///   schedule @corr2d target host {
-///     %Y root {
+///     %Y root streaming {
 ///       i by 1 block
 ///       j by 64
 ///       p by 1
@@ -82,6 +101,7 @@ struct Schedule {
 ///       j by 1 vector
 ///       stage %X at 2 shared [i + p, j] pitch 68 stages 2
 ///       stage %K [o / 32, p, o mod 32]
+///       prefetch %X i + 4
 ///     }
 ///   }
 std::string print(const Schedule& schedule);

@@ -82,10 +82,13 @@ class Parser {
     Stage stage;
     stage.compute = cursor_.next().text;
     stage.placement = placement();
+    stage.streaming = cursor_.accept_word("streaming");
     cursor_.expect("{");
     while (cursor_.peek().kind == Kind::Word) {
       if (cursor_.peek().is_word("stage") && cursor_.peek(1).kind == Kind::Value) {
         stage.staging.push_back(staging());
+      } else if (cursor_.peek().is_word("prefetch") && cursor_.peek(1).kind == Kind::Value) {
+        stage.prefetches.push_back(prefetch());
       } else {
         stage.loops.push_back(loop());
       }
@@ -113,6 +116,16 @@ class Parser {
       if (cursor_.accept_word(bind_suffix(bind).substr(1))) loop.bind = bind;
     }
     return loop;
+  }
+
+  Prefetch prefetch() {
+    Prefetch prefetch;
+    cursor_.expect_word("prefetch");
+    prefetch.tensor = cursor_.expect(Kind::Value, "a tensor, `%name`");
+    prefetch.axis = cursor_.expect(Kind::Word, "an axis");
+    cursor_.expect("+");
+    prefetch.distance = cursor_.expect_integer("a distance");
+    return prefetch;
   }
 
   Staging staging() {
@@ -162,10 +175,14 @@ class Parser {
 std::string print(const Schedule& schedule) {
   std::string out = "schedule @" + schedule.graph + " target " + schedule.target + " {\n";
   for (const Stage& stage : schedule.stages) {
-    out += "  %" + stage.compute + " " + placement_text(stage.placement) + " {\n";
+    out +=
+        "  %" + stage.compute + " " + placement_text(stage.placement) + (stage.streaming ? " streaming {\n" : " {\n");
     for (const Loop& loop : stage.loops)
       out += "    " + loop.axis + " by " + std::to_string(loop.step) + bind_suffix(loop.bind) + "\n";
     for (const Staging& staging : stage.staging) out += "    " + staging_text(staging) + "\n";
+    for (const Prefetch& prefetch : stage.prefetches)
+      out +=
+          "    prefetch %" + prefetch.tensor + " " + prefetch.axis + " + " + std::to_string(prefetch.distance) + "\n";
     out += "  }\n";
   }
   return out + "}\n";

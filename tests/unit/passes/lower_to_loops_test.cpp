@@ -159,6 +159,13 @@ class RandomSchedule {
     }
     std::shuffle(blocks.begin(), blocks.end(), random_);
     std::shuffle(tile.begin(), tile.end(), random_);
+    stage.streaming = chance(30);
+    const std::int64_t sweep = compute.reduction && !lanes ? sweep_step(*compute.reduction) : 0;
+    if (sweep > 0 && !serial.empty()) {
+      const auto place = serial.begin() + below(static_cast<std::int64_t>(serial.size()));
+      serial.insert(place, {compute.reduction->axes.front().name, sweep, Bind::Serial});
+      ++swept;
+    }
     stage.loops = blocks;
     stage.loops.insert(stage.loops.end(), serial.begin(), serial.end());
     if (compute.reduction) {
@@ -166,7 +173,8 @@ class RandomSchedule {
         const tensor::Axis& axis = compute.reduction->axes[k];
         const bool known = scalar::as_i64(axis.extent).has_value();
         const bool last = k + 1 == compute.reduction->axes.size();
-        if (known && !lanes && chance(30)) stage.loops.push_back({axis.name, 2 + below(3), Bind::Serial});
+        const bool is_swept = k == 0 && sweep > 0 && !serial.empty();
+        if (known && !lanes && !is_swept && chance(30)) stage.loops.push_back({axis.name, 2 + below(3), Bind::Serial});
         stage.loops.push_back({axis.name, 1,
                                lanes && last         ? Bind::Vector
                                : known && chance(30) ? Bind::Unroll
@@ -176,7 +184,14 @@ class RandomSchedule {
     stage.loops.insert(stage.loops.end(), tile.begin(), tile.end());
     stage.loops.insert(stage.loops.end(), vector.begin(), vector.end());
     add_copies(compute, name, stage);
+    add_prefetches(compute, name, stage);
     return stage;
+  }
+
+  /// Elements of the first reduction axis that a sweep over results adds, or 0.
+  std::int64_t sweep_step(const tensor::Reduction& reduction) {
+    if (reduction.axes.empty() || !scalar::as_i64(reduction.axes.front().extent) || !chance(60)) return 0;
+    return 2 + below(3);
   }
 
   /// Moves a stage into a later one where that is legal.
@@ -188,6 +203,7 @@ class RandomSchedule {
         schedule::Stage& stage = changed.stages[producer];
         stage.placement = {schedule::Placement::Kind::At, consumer.compute, static_cast<int>(loop)};
         stage.staging.clear();
+        stage.streaming = false;
         for (schedule::Loop& inner : stage.loops) {
           if (inner.bind == schedule::Bind::Block) inner.bind = schedule::Bind::Serial;
         }
@@ -198,6 +214,18 @@ class RandomSchedule {
         return;
       }
     }
+  }
+
+  void add_prefetches(const tensor::Compute& compute, const std::string& name, schedule::Stage& stage) {
+    const auto op =
+        std::find_if(graph_.ops.begin(), graph_.ops.end(), [&](const tensor::Op& o) { return o.name == name; });
+    if (compute.axes.empty() || !chance(40)) return;
+    const std::string& axis =
+        compute.axes[static_cast<std::size_t>(below(static_cast<std::int64_t>(compute.axes.size())))].name;
+    const bool copies = !stage.staging.empty();
+    for_each_use(*op, [&](TensorId source, const scalar::Read* read) {
+      if (read != nullptr && !copies) stage.prefetches.push_back({graph_.op(source).name, axis, 1 + below(40)});
+    });
   }
 
   void add_copies(const tensor::Compute&, const std::string& name, schedule::Stage& stage) {
@@ -229,7 +257,7 @@ class RandomSchedule {
   std::mt19937_64 random_;
 
  public:
-  int placed_inside = 0;
+  int placed_inside = 0, swept = 0;
 };
 
 void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& target, bool any_schedule) {
