@@ -9,6 +9,7 @@
 
 #include "compiler/passes/readers.h"
 #include "compiler/passes/regroup.h"
+#include "compiler/passes/remove_dead_ops.h"
 #include "ir/affine/affine.h"
 #include "ir/affine/order.h"
 
@@ -298,12 +299,31 @@ Expr with_ordered_factors(const Expr& expr) {
   });
 }
 
-}  // namespace
+/// How much there is of a graph: values, dimensions, axes and operations.
+std::size_t size_of(const Graph& graph) {
+  std::size_t size = graph.ops.size();
+  for (const Op& op : graph.ops) {
+    size += op.extents.size() + bound_axes(op).size();
+    tensor::for_each_expr(op, [&](const Expr& expr) { scalar::for_each_node(expr, [&](const Expr&) { ++size; }); });
+  }
+  return size;
+}
 
-Graph canonicalise(Graph graph, PassContext&) {
+Graph with_fewer_axes(Graph graph, PassContext& ctx) {
   graph = drop_unit_axes(graph);
   // Joined axes can cancel in an expression, and that can let others join.
   while (const std::optional<Regrouping> joined = Joiner(graph).run()) graph = regroup(graph, *joined);
+  return remove_dead_ops(std::move(graph), ctx);
+}
+
+}  // namespace
+
+Graph canonicalise(Graph graph, PassContext& ctx) {
+  // What was dropped lets expressions become simpler, and that can let more be dropped, or leave a value unused.
+  for (std::size_t before = size_of(graph) + 1; size_of(graph) < before;) {
+    before = size_of(graph);
+    graph = with_fewer_axes(std::move(graph), ctx);
+  }
   for (Op& op : graph.ops) tensor::rewrite_exprs(op, with_ordered_factors);
   return graph;
 }
