@@ -55,6 +55,56 @@ class Help(CorrloomTest):
         self.assertRegex(self.done("--version").stdout, r"^corrloom \d+\.\d+\.\d+\n$")
 
 
+class LargePrograms(CorrloomTest):
+    """Programs as generators write them: each takes a second at most on an idle machine, and the time of a run is limited."""
+
+    def runs(self, text, *arguments, op="f"):
+        self.write("large.loom", text)
+        return self.done("run", f"large.loom:{op}", *arguments).stdout
+
+    def is_refused(self, text):
+        self.write("large.loom", text)
+        self.fails(1, "check", "large.loom", mentions=["error[E0104]"])
+
+    def elementwise(self, value):
+        return f"op f(X: f32[N]) -> Y: f32[N] {{\n  Y[i] = {value}\n}}\n"
+
+    def test_wide_whole_tensor_forms(self):
+        names = [f"X{k}" for k in range(600)]
+        text = f"op f({', '.join(name + ': f32[3]' for name in names)}) -> Y: f32[1800] {{\n  Y = concat([{', '.join(names)}], 0)\n}}\n"
+        self.assertIn("f32[1800]", self.runs(text, *(name + "=ones[3]" for name in names)))
+
+    def test_long_and_deep_expressions(self):
+        self.assertIn("[900. 900.]", self.runs(self.elementwise(" + ".join(f"X[(i + {k}) % N]" for k in range(900))), "X=ones[2]"))
+        self.assertIn("[202. 202.]", self.runs(self.elementwise("-" * 200 + "X[i] + " + "(1 + " * 200 + "X[i]" + ")" * 200), "X=ones[2]"))
+        self.is_refused(self.elementwise(" + ".join(["X[i]"] * 10000)))
+        self.is_refused(self.elementwise("".join(f"if X[i] < {k} then {k} else " for k in range(500)) + "0"))
+        self.is_refused(self.elementwise("(" * 10000 + "X[i]" + ")" * 10000))
+
+    def test_many_values(self):
+        lets = "".join(f"  let T{k}[i] = {f'T{k - 1}' if k else 'X'}[i] * 1 + 1\n" for k in range(2000))
+        self.assertIn("[2001. 2001.]", self.runs(f"op f(X: f32[N]) -> Y: f32[N] {{\n{lets}  Y[i] = T1999[i]\n}}\n", "X=ones[2]"))
+        sums = "".join(f"  let T{k}[i] = sum(j: N) {f'T{k - 1}' if k else 'X'}[j] / f32(N) + X[i]\n" for k in range(100))
+        self.assertIn("[101. 101.]", self.runs(f"op f(X: f32[N]) -> Y: f32[N] {{\n{sums}  Y[i] = T99[i]\n}}\n", "X=ones[2]"))
+        twice = "".join(f"  let T{k}[i] = {f'T{k - 1}' if k else 'X'}[i] * {f'T{k - 1}' if k else 'X'}[(i + 1) % N]\n" for k in range(60))
+        self.assertIn("[1. 1.]", self.runs(f"op f(X: f32[N]) -> Y: f32[N] {{\n{twice}  Y[i] = T59[i]\n}}\n", "X=ones[2]"))
+
+    def test_many_definitions(self):
+        ops = "".join(f"op f{k}(X: f32[N]) -> Y: f32[N] {{\n  Y[i] = X[i] + {k}\n}}\n" for k in range(2000))
+        self.assertIn("[1235. 1235.]", self.runs(ops, "X=ones[2]", op="f1234"))
+        chain = "fn g0(x: f32) -> f32 = x\n" + "".join(f"fn g{k}(x: f32) -> f32 = g{k - 1}(x) + 1\n" for k in range(1, 2000))
+        self.is_refused(chain + self.elementwise("g1999(X[i])"))
+        table = ", ".join(str(k % 10) for k in range(100000))
+        self.assertIn("[1. 2.]", self.runs(f"const c: f32[100000] = [{table}]\n" + self.elementwise("X[i] + (c[i] pad 0)"), "X=ones[2]"))
+
+    def test_many_results_and_dimensions(self):
+        results = ", ".join(f"Y{k}: f32[N]" for k in range(300))
+        body = "".join(f"  Y{k}[i] = X[i] + {k}\n" for k in range(300))
+        self.assertIn("Y299", self.runs(f"op f(X: f32[N]) -> ({results}) {{\n{body}}}\n", "X=ones[2]"))
+        dims, indices = ", ".join(f"D{k}" for k in range(40)), ", ".join(f"i{k}" for k in range(40))
+        self.assertIn("f32[1, 1,", self.runs(f"op f(X: f32[{dims}]) -> Y: f32[{dims}] {{\n  Y[{indices}] = X[{indices}]\n}}\n", f"X=ones[{','.join(['1'] * 40)}]"))
+
+
 class StandardLibrary(CorrloomTest):
     def test_runs_without_a_file(self):
         self.done("run", "std:eye", "--set", "N=3", "-o", "Y=y.npy")
