@@ -21,8 +21,8 @@ using namespace corrloom;
 
 /// Of a program's last question and of its others: most faults show in small tensors, some need the edges of tiles.
 constexpr double kMostWork = 1 << 13, kLittleWork = 1 << 10;
-/// Laws cost several calls: one program in so many is held to them.
-constexpr std::uint64_t kProgramsForLaws = 4;
+/// Laws and strict order cost several compilations: one program in so many is held to them.
+constexpr std::uint64_t kProgramsForMore = 4;
 
 class Fuzzer {
  public:
@@ -37,7 +37,7 @@ class Fuzzer {
       for (std::uint64_t k = 0; k < questions; ++k) {
         tools::Random random(seed * 8 + k);
         const auto question = tools::make_question(op, random, k == 2 ? kMostWork : kLittleWork);
-        if (question && !ask(op, *question, k == 0 && seed % kProgramsForLaws == 0)) return false;
+        if (question && !ask(op, *question, seed % kProgramsForMore == 0)) return false;
       }
       return true;
     });
@@ -51,7 +51,7 @@ class Fuzzer {
           tools::Random random(seed + k);
           const Op op = with_attributes(library[name], random);
           const auto question = tools::make_question(op, random, k % 4 == 0 ? kMostWork : kLittleWork);
-          if (question && !ask(op, *question, k == 0)) return false;
+          if (question && !ask(op, *question, k % 2 == 0)) return false;
         }
         return true;
       });
@@ -106,24 +106,26 @@ class Fuzzer {
     std::cout << "FAIL " << name_ << ": " << what << "\n" << text_ << std::flush;
   }
 
-  bool ask(const Op& op, const tools::Question& question, bool with_laws) {
+  bool ask(const Op& op, const tools::Question& question, bool with_more) {
     ++calls_;
-    if (fault_of(op, question, with_laws, &unsuited_).empty()) return true;
-    const auto still_fails = [&](const tools::Question& one) { return !fault_of(op, one, with_laws).empty(); };
+    if (fault_of(op, question, with_more, &unsuited_).empty()) return true;
+    const auto still_fails = [&](const tools::Question& one) { return !fault_of(op, one, with_more).empty(); };
     const tools::Question small = tools::shrink(question, still_fails);
     std::string attributes;
     for (const auto& [attribute, value] : small.core->attributes())
       attributes += " --set " + attribute + "=" + scalar::to_text(value);
-    fail(fault_of(op, small, with_laws) + "\n  corrloom check " + (text_.empty() ? "std:" + name_ : "f.loom") + " " +
+    fail(fault_of(op, small, with_more) + "\n  corrloom check " + (text_.empty() ? "std:" + name_ : "f.loom") + " " +
          small.settings() + (op.info().attributes.empty() ? "" : attributes));
     return false;
   }
 
   /// What is wrong with a program on a question; empty: nothing. Counts a question that the program does not allow.
-  std::string fault_of(const Op& op, const tools::Question& question, bool with_laws, int* unsuited = nullptr) const {
+  std::string fault_of(const Op& op, const tools::Question& question, bool with_more, int* unsuited = nullptr) const {
     try {
-      const std::string difference = tools::judge(op, question.arguments(), devices_).difference;
-      if (!difference.empty() || !with_laws) return difference;
+      const std::string difference =
+          tools::judge(op, question.arguments(), devices_, with_more ? tools::Orders::StrictAndOwn : tools::Orders::Own)
+              .difference;
+      if (!difference.empty() || !with_more) return difference;
       const std::string broken = tools::laws_of(op, question.arguments(), devices_.front()).broken;
       return broken.empty() ? "" : "breaks a law: " + broken;
     } catch (const CompileError&) {

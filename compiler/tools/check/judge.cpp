@@ -81,7 +81,7 @@ class Judge {
         core_(op.core()->instance_for(arguments)),
         split_(api::split_arguments(core_.info(), arguments)) {}
 
-  Verdict run(const std::vector<Device>& devices) {
+  Verdict run(const std::vector<Device>& devices, Orders orders) {
     try {
       bind();
     } catch (const InputError& error) {
@@ -92,11 +92,7 @@ class Judge {
     const Outcome written = interpreted(*graph);
     if (written.error) verdict_.notes.push_back("fails everywhere: " + first_line(*written.error));
     for (const Device device : devices) {
-      const driver::Compiled compiled = compile_strictly(*graph, values_, device);
-      auto loaded = std::make_shared<runtime::LoadedProgram>(compiled.program, runtime::backend_of(device));
-      compare(device, "in strict order on " + device.name(),
-              written.error ? needed_part(compiled.tensor_text, written) : written,
-              [loaded](const std::vector<Tensor>& tensors) { return loaded->run(tensors, {}); });
+      if (orders == Orders::StrictAndOwn) compare_strict(*graph, device, written);
       compare_default(device, written);
     }
     return std::move(verdict_);
@@ -134,6 +130,14 @@ class Judge {
     std::optional<tensor::Graph> graph = tensor::parse(text, diagnostics);
     CORRLOOM_CHECK(graph.has_value(), "the tensor text does not parse:\n", diagnostics.render());
     return *std::move(graph);
+  }
+
+  void compare_strict(const tensor::Graph& graph, Device device, const Outcome& written) {
+    const driver::Compiled compiled = compile_strictly(graph, values_, device);
+    auto loaded = std::make_shared<runtime::LoadedProgram>(compiled.program, runtime::backend_of(device));
+    compare(device, "in strict order on " + device.name(),
+            written.error ? needed_part(compiled.tensor_text, written) : written,
+            [loaded](const std::vector<Tensor>& tensors) { return loaded->run(tensors, {}); });
   }
 
   /// The op as users call it, against the graph that its own passes left.
@@ -257,8 +261,8 @@ class Judge {
 
 }  // namespace
 
-Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices) {
-  return Judge(op, arguments).run(devices);
+Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices, Orders orders) {
+  return Judge(op, arguments).run(devices, orders);
 }
 
 }  // namespace corrloom::tools

@@ -18,11 +18,15 @@ struct Verdict {
   std::vector<std::string> notes;
 };
 
+/// In which orders `judge` runs an op: its own alone costs half as much.
+enum class Orders { StrictAndOwn, Own };
+
 /// Runs the op on the arguments (tensors on the host) by the interpreter, and compiled for each device: in strict
 /// order, where the bits must be those of the program as written; in its own order, where they must be those of the
 /// graph that it was compiled from, also with every dimension left open; three times in a row, on one and on several
 /// threads. An input error must appear everywhere or nowhere. Throws CompileError when the op does not compile for
 /// these arguments.
-Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices);
+Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices,
+              Orders orders = Orders::StrictAndOwn);
 
 }  // namespace corrloom::tools
