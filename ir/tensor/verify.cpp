@@ -387,6 +387,8 @@ class Verifier {
     }
     if (!same_shape) broken("T22", "%" + value.name + " has not the extents of %" + storage.name);
     if (!found_.empty()) return;  // the walk below needs a graph that is sound otherwise
+    const auto is_none = [](const Expr& extent) { return scalar::is_constant_i64(extent, 0); };
+    if (std::any_of(storage.extents.begin(), storage.extents.end(), is_none)) return;  // no element to replace
     const std::vector<bool> users = users_of(output.storage_of);
     std::vector<bool> seen(graph_.ops.size());
     std::vector<TensorId> pending = {output.value};

@@ -487,7 +487,7 @@ class Check(CorrloomTest):
         for op in ["corr2d", "scaled", "flipped", "four"]:
             self.assertRegex(self.done("check", f"ops.loom:{op}").stdout, r"12 made-up calls: the interpreter and cpu.* agree bit for bit")
         self.assertIn("Y is linear in K, exactly\n", self.done("check", "ops.loom:corr2d").stdout)
-        self.write("in.loom", "op f(W: f32[N]) -> V: f32[N] in W { V[i] = W[i] * 2 }")
+        self.write("in.loom", "op f(W: f32[N, M]) -> V: f32[N, M] in W { V[i, j] = W[i, j] * 2 }")
         self.done("check", "in.loom:f")
         self.write("never.loom", "op f(X: f32[N]) -> Y: f32[N] where N > 1000 { Y[i] = X[i] }")
         self.assertIn("give values", self.done("check", "never.loom:f").stdout)

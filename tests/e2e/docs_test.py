@@ -3,56 +3,79 @@
 
     docs_test.py --corrloom PATH [FILE.md...]
 
-A block ```loom has to be free of errors; a block ```loom error=E0201 has to be refused with that code and no other one. In a block
-```console the output of each line that begins with `$ ` has to be the lines below it, where `...` stands for anything. The last line is
-`N passed, N failed`.
+A block ```loom has to be free of errors; a block ```loom error=E0201 has to be refused with that code and no other one. With
+`with X=ones[3] ...` behind that, the block itself has to be free of errors, and the run on those values succeeds or is refused with the code.
+Every op of a block of language.md is also compared with the interpreter on made-up arguments. In a block ```console the output of each line
+that begins with `$ ` has to be the lines below it, where `...` stands for anything; `program.loom` is the last block above. The last line
+is `N passed, N failed`.
 """
 import argparse
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
-BLOCK = re.compile(r"^```loom(?: error=(E\d{4}))?\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```loom(?: error=(E\d{4}))?(?: with ([^\n]*))?\n(.*?)^```$", re.M | re.S)
+OP = re.compile(r"^op (\w+)", re.M)
+# The language's own page: its examples run.
+RUN_PAGES = {"language.md"}
 
 
 def blocks_of(path):
-    """(line, wanted code or nothing, program) of each block."""
+    """(line, wanted code or nothing, values of a run or nothing, program) of each block."""
     text = path.read_text()
     for found in BLOCK.finditer(text):
-        yield text.count("\n", 0, found.start()) + 1, found.group(1), found.group(2)
+        yield text.count("\n", 0, found.start()) + 1, found.group(1), found.group(2), found.group(3)
 
 
-def wrong_with(program, wanted, corrloom):
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "program.loom"
-        file.write_text(program)
-        done = subprocess.run([corrloom, "check", file], capture_output=True, text=True, timeout=60)
+def prepared(folder, program):
+    """A folder with the program and the examples; the program's path."""
+    (pathlib.Path(folder) / "examples").symlink_to(ROOT / "examples")
+    file = pathlib.Path(folder) / "program.loom"
+    file.write_text(program)
+    return file
+
+
+def wrong_with_call(command, wanted):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     codes = set(re.findall(r"error\[(E\d{4})\]", done.stderr))
     if wanted:
         return None if done.returncode == 1 and codes == {wanted} else f"exit {done.returncode}, codes {sorted(codes)}, wanted {wanted}: {done.stderr[:300]}"
-    return None if done.returncode == 0 else f"exit {done.returncode}: {done.stderr[:300]}"
+    return None if done.returncode == 0 else f"exit {done.returncode}: {done.stderr[:300]}{done.stdout[-300:]}"
+
+
+def wrong_with(program, wanted, values, corrloom, runs_ops):
+    with tempfile.TemporaryDirectory() as folder:
+        file = prepared(folder, program)
+        wrong = wrong_with_call([corrloom, "check", file], None if values else wanted)
+        if values and not wrong:
+            wrong = wrong_with_call([corrloom, "run", file, *shlex.split(values)], wanted)
+        for op in OP.findall(program) if runs_ops and not wanted else []:
+            wrong = wrong or wrong_with_call([corrloom, "check", f"{file}:{op}"], None)
+    return wrong
 
 
 def commands_of(path):
-    """(line, command, wanted output) of each command."""
+    """(line, command, wanted output, the last program above) of each command."""
     text = path.read_text()
     for found in CONSOLE.finditer(text):
+        programs = [block.group(3) for block in BLOCK.finditer(text, 0, found.start())]
         first = text.count("\n", 0, found.start()) + 2
         lines = found.group(1).split("\n")
         starts = [k for k, line in enumerate(lines) if line.startswith("$ ")]
         for start, end in zip(starts, [*starts[1:], len(lines)]):
-            yield first + start, lines[start][2:], "\n".join(lines[start + 1:end]).rstrip("\n")
+            yield first + start, lines[start][2:], "\n".join(lines[start + 1:end]).rstrip("\n"), programs[-1] if programs else ""
 
 
-def wrong_with_command(command, wanted, programs):
-    """Runs it in an empty folder that has the examples."""
+def wrong_with_command(command, wanted, program, programs):
+    """Runs it in a folder that has the examples and the last program above."""
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "examples").symlink_to(ROOT / "examples")
+        prepared(folder, program)
         environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
     got = (done.stdout + done.stderr).rstrip("\n")
@@ -67,13 +90,13 @@ def main():
     args = parser.parse_args()
     passed = failed = 0
     for path in args.files:
-        for line, wanted, program in blocks_of(path):
-            wrong = wrong_with(program, wanted, args.corrloom)
+        for line, wanted, values, program in blocks_of(path):
+            wrong = wrong_with(program, wanted, values, args.corrloom, path.name in RUN_PAGES)
             passed, failed = passed + (not wrong), failed + bool(wrong)
             if wrong:
                 print(f"FAIL {path.name}:{line}: {wrong}")
-        for line, command, wanted in commands_of(path):
-            wrong = wrong_with_command(command, wanted, pathlib.Path(args.corrloom).resolve().parent)
+        for line, command, wanted, program in commands_of(path):
+            wrong = wrong_with_command(command, wanted, program, pathlib.Path(args.corrloom).resolve().parent)
             passed, failed = passed + (not wrong), failed + bool(wrong)
             if wrong:
                 print(f"FAIL {path.name}:{line}: {wrong}")

@@ -112,6 +112,28 @@ TEST(Judge, ComparesWholeErrors) {
   EXPECT_EQ(verdict.difference, "");
   ASSERT_FALSE(verdict.notes.empty());
   EXPECT_THAT(verdict.notes.front(), HasSubstr("fails everywhere"));
+  const std::vector<Argument> extreme{Tensor::from<float>({1, 2, 3}, {3}),
+                                      Tensor::from<std::int64_t>({INT64_MIN, INT64_MAX}, {2})};
+  EXPECT_EQ(judge(op, extreme, {cpu(), gpu}).difference, "");
+}
+
+TEST(Faults, AreToldInTheWordsOfTheProgram) {
+  // Passes drop the dimension of extent 1 and look through the view.
+  const Op op = Library::parse(
+      "op f(X: f32[A, B, 1], I: i64[N]) -> Y: f32[N] {\n  let T = transpose(X, [2, 1, 0])\n"
+      "  Y[n] = T[0, I[n], 0]\n}\n",
+      "f.loom")["f"];
+  const std::vector<Argument> arguments{randn({2, 3, 1}), Tensor::from<std::int64_t>({0, 4, 1}, {3})};
+  const Device gpu = simulated_gpu();
+  EXPECT_EQ(judge(op, arguments, {cpu(), gpu}).difference, "");
+  std::string message;
+  try {
+    (void)op.call(arguments);
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  EXPECT_THAT(message, HasSubstr("`T[0, I[n], 0]` reads outside of T"));
+  EXPECT_THAT(message, HasSubstr("the second subscript is 4, but T has extent 3 there"));
 }
 
 }  // namespace
