@@ -69,6 +69,8 @@ struct Global {
 /// Looks a name up: a definition in the file wins over an imported one. A derivative is found as the op that it is,
 /// once it is derived.
 Global find_global(const Module& module, const std::string& name);
+/// Reports E0221 for a use of an ambiguous name.
+void report_ambiguous(const ast::Name& name, const Global& global, Diagnostics& diagnostics);
 /// The names that are of use in a module: its own, and those that it imports as they are written there; sorted.
 std::vector<std::string> names_in_scope(const Module& module);
 /// The name that an item defines, or null for an import.

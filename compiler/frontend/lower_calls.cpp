@@ -94,7 +94,7 @@ Expr ExprLowering::lower_call(const ast::Call& call, const ast::Expr& expr, std:
     case Global::Kind::Broken:
       return nullptr;
     case Global::Kind::Ambiguous:
-      report_ambiguous(call.callee, global);
+      report_ambiguous(call.callee, global, context_.diagnostics);
       return nullptr;
     case Global::Kind::Unknown:
       return lower_builtin(call, expr, wanted);

@@ -141,7 +141,6 @@ class ExprLowering {
   std::optional<std::vector<Expr>> lower_subscripts(const ast::Read& read);
   bool lower_padding(const ast::Read& read, scalar::Read& node, DType dtype);
   void report_unknown(const ast::Read& read, const Span& span);
-  void report_ambiguous(const ast::Name& name, const Global& global);
 
   // lower_calls.cpp
   Expr lower_call(const ast::Call& call, const ast::Expr& expr, std::optional<DType> wanted);

@@ -11,12 +11,6 @@ bool has_pack(const ast::Read& read) {
                      [](const ast::Subscript& subscript) { return std::holds_alternative<ast::Pack>(subscript.kind); });
 }
 
-std::string names_of(const std::vector<const Module*>& modules) {
-  std::string text;
-  for (const Module* module : modules) text += (text.empty() ? "" : " and ") + module->path;
-  return text;
-}
-
 }  // namespace
 
 Expr ExprLowering::lower_read(const ast::Read& read, const ast::Expr& expr, std::optional<DType> wanted) {
@@ -70,12 +64,6 @@ Expr ExprLowering::plain_value(const ast::Read& read, const Binding& binding, Ex
   return nullptr;
 }
 
-void ExprLowering::report_ambiguous(const ast::Name& name, const Global& global) {
-  context_.diagnostics
-      .report(Code::E0221, name.span, quoted(name.text) + " is given by two imports", names_of(global.candidates))
-      .help("import one of them `as` a name: `import \"...\" as m` gives `m." + name.text + "`");
-}
-
 Expr ExprLowering::lower_global(const ast::Read& read, const ast::Expr& expr) {
   const std::string& name = read.name.text;
   const Global global = find_global(module_, name);
@@ -83,7 +71,7 @@ Expr ExprLowering::lower_global(const ast::Read& read, const ast::Expr& expr) {
     case Global::Kind::Broken:
       return nullptr;
     case Global::Kind::Ambiguous:
-      report_ambiguous(read.name, global);
+      report_ambiguous(read.name, global, context_.diagnostics);
       return nullptr;
     case Global::Kind::Unknown:
       report_unknown(read, expr.span);

@@ -77,6 +77,13 @@ Global find_global(const Module& module, const std::string& name) {
   return found;
 }
 
+void report_ambiguous(const ast::Name& name, const Global& global, Diagnostics& diagnostics) {
+  std::string modules;
+  for (const Module* module : global.candidates) modules += (modules.empty() ? "" : " and ") + module->path;
+  diagnostics.report(Code::E0221, name.span, "`" + name.text + "` is given by two imports", modules)
+      .help("import one of them `as` a name: `import \"...\" as m` gives `m." + name.text + "`");
+}
+
 std::vector<std::string> names_in_scope(const Module& module) {
   std::vector<std::string> names;
   for (const auto& [name, item] : module.items) names.push_back(name);

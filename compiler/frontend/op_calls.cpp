@@ -21,6 +21,10 @@ std::optional<std::string> pack_in(const ast::Type& type) {
 /// What a callee stands for. A derivative is derived when it is called first.
 Global OpLowering::find_op(const ast::Name& callee) {
   Global global = find_global(module_, callee.text);
+  if (global.kind == Global::Kind::Ambiguous) {
+    report_ambiguous(callee, global, context_.diagnostics);
+    return {Global::Kind::Broken};
+  }
   if (global.grad() == nullptr) return global;
   if (!context_.is_sound(*global.module, *global.item, callee.span)) return {Global::Kind::Broken};
   return find_global(module_, callee.text);

@@ -21,7 +21,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 BLOCK = re.compile(r"^```loom(?: error=(E\d{4}))?(?: with ([^\n]*))?\n(.*?)^```$", re.M | re.S)
-OP = re.compile(r"^op (\w+)", re.M)
+OP = re.compile(r"^op (\w+)(?:<[^>]*>)?(?:\[([^\]]*)\])?", re.M)
 # The language's own page: its examples run.
 RUN_PAGES = {"language.md"}
 
@@ -55,8 +55,9 @@ def wrong_with(program, wanted, values, corrloom, runs_ops):
         wrong = wrong_with_call([corrloom, "check", file], None if values else wanted)
         if values and not wrong:
             wrong = wrong_with_call([corrloom, "run", file, *shlex.split(values)], wanted)
-        for op in OP.findall(program) if runs_ops and not wanted else []:
-            wrong = wrong or wrong_with_call([corrloom, "check", f"{file}:{op}"], None)
+        for op, attributes in OP.findall(program) if runs_ops and not wanted else []:
+            settings = [f"--set={name}=4" for name in re.findall(r"(\w+): \w+(?=,|$)", attributes)]
+            wrong = wrong or wrong_with_call([corrloom, "check", f"{file}:{op}", *settings], None)
     return wrong
 
 

@@ -113,12 +113,13 @@ std::optional<std::string> pack_text(const std::string& axis, const std::string&
 }
 
 std::string axes_text(const std::vector<tensor::Axis>& axes, const tensor::Graph& graph) {
-  std::string text;
+  std::string text, pack_prefix;
   for (const tensor::Axis& axis : axes) {
     const std::string range = range_text(axis, graph);
     const std::optional<std::string> pack = pack_text(axis.name, range);
-    const bool is_rest_of_pack = !pack && axis.name.find('.') != std::string::npos;
+    const bool is_rest_of_pack = !pack && !pack_prefix.empty() && axis.name.starts_with(pack_prefix);
     if (is_rest_of_pack) continue;
+    pack_prefix = pack ? axis.name.substr(0, axis.name.size() - 1) : "";
     text += (text.empty() ? "" : ", ") + (pack ? *pack : axis.name + ": " + range);
   }
   return text;
