@@ -73,6 +73,8 @@ class Generator {
     main_ = random_.pick(kMain);
     if (random_.one_in(6)) main_ = random_.one_in(2) ? kAnyFloat : kAnyInteger;
     has_attributes_ = random_.one_in(4);
+    // Small programs find most, and more of them run in the same time.
+    depth_ = random_.one_in(4) ? 4 : 2;
     std::string parameters;
     const int inputs = static_cast<int>(random_.between(1, 3));
     for (int k = 0; k < inputs; ++k)
@@ -201,7 +203,7 @@ class Generator {
     std::string ranges;
     for (const Variable& variable : variables)
       ranges += (ranges.empty() ? "" : ", ") + variable.name + ": " + variable.extent;
-    std::string text = "  let " + name + "[" + ranges + "] = " + expression(dtype, 3) + "\n";
+    std::string text = "  let " + name + "[" + ranges + "] = " + expression(dtype, depth_ - 1) + "\n";
     arrays_.push_back({name, dtype, extents_of(variables)});
     return text;
   }
@@ -213,7 +215,7 @@ class Generator {
     scope_ = variables;
     declarations += (declarations.empty() ? "" : ", ") + name + ": " + dtype;
     if (!variables.empty()) declarations += "[" + joined(extents_of(variables)) + "]";
-    const std::string value = expression(dtype, 4);
+    const std::string value = expression(dtype, depth_);
     // Later statements may read it.
     arrays_.push_back({name, dtype, extents_of(variables)});
     std::vector<std::string> names;
@@ -533,6 +535,7 @@ class Generator {
   Random random_;
   std::string before_;  ///< imports and the ops that are called
   std::string main_, scalar_;
+  int depth_ = 4;  ///< of a result's expression
   bool has_attributes_ = false;
   bool has_function_ = false;  ///< `mixed`
   std::vector<std::string> dims_;
