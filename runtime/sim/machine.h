@@ -144,20 +144,27 @@ class DeviceMemory {
     DeviceAddress base = 0;
     uint64_t bytes = 0;
     std::byte* host = nullptr;
-    uint8_t* shadow = nullptr;
-    RaceCell* cells = nullptr;
+    uint8_t* shadow = nullptr;   ///< null: all of it is initialised
+    RaceCell* cells = nullptr;   ///< null: races are not looked for
+    bool all_allocated = false;  ///< a mapped host range: its shadow knows no kAllocated
   };
   /// The whole arena of this device.
   const View& arena() const { return arena_; }
   /// The arena of a peer or the mapped host range that contains `address`; empty when none does.
   std::optional<View> view_of(DeviceAddress address) const;
-  /// The tag that marks race records of one launch; the records of the others are stale.
-  uint32_t next_launch_tag();
+  /// A tag for the race records of a launch that begins; the records of other launches are stale to it. 0 when none is
+  /// to be had because a kernel has been running for long: then the launch leaves no records.
+  uint32_t begin_launch();
+  void end_launch();
 
  private:
   struct HostRange {
+    struct Unmap {
+      uint64_t bytes;
+      void operator()(uint8_t* shadow) const;
+    };
     Allocation allocation;
-    std::unique_ptr<uint8_t[]> shadow;
+    std::unique_ptr<uint8_t[], Unmap> shadow;
   };
 
   int device_;
@@ -171,7 +178,8 @@ class DeviceMemory {
   uint64_t cursor_ = 0;  ///< where the next search for space begins: freed ranges rest as long as possible
   uint64_t used_bytes_ = 0;
   uint64_t next_serial_ = 1;
-  uint32_t launch_tag_ = 0;
+  uint64_t used_tags_ = 1;  ///< tags of records since they were cleared last; 0 is no tag
+  uint32_t running_ = 0;    ///< launches
 };
 
 // ---------------------------------------------------------------- modules
@@ -474,6 +482,10 @@ uint32_t tensor_type_bytes(TensorType type);
 /// Checks a description against the rules of the CUDA Driver API's cuTensorMapEncodeTiled/Im2col and writes the
 /// simulator's own 128-byte encoding. Returns the first broken rule as a sentence, empty when there is none.
 std::string encode_tensor_map(const TensorMapDescription& description, std::span<std::byte, 128> out);
+/// The first rule that a description breaks; empty when there is none.
+std::string check_tensor_map(const TensorMapDescription& description);
+/// Writes the encoding whatever the rules say: a kernel may build a map field by field.
+void write_tensor_map(const TensorMapDescription& description, std::span<std::byte, 128> out);
 /// The description in an encoded map; empty when the bytes are not one (a kernel was given something else).
 std::optional<TensorMapDescription> decode_tensor_map(std::span<const std::byte, 128> bytes);
 

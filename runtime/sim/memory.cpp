@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -15,7 +16,6 @@ constexpr uint64_t kGranule = 256;
 constexpr int kPoison = 0xFD;
 /// Poisoning writes every byte; beyond this size fresh memory is left as the host gives it.
 constexpr uint64_t kMostPoisoned = uint64_t(64) << 20;
-constexpr uint32_t kLastTag = 63;
 
 /// Reserves address space whose pages appear, as zeros, when touched.
 std::byte* reserve(uint64_t bytes) {
@@ -133,8 +133,10 @@ void DeviceMemory::map_host(void* host, uint64_t bytes, MemoryKind kind, bool in
   const std::unique_lock lock(mutex_);
   HostRange range;
   range.allocation = {address, bytes, kind, next_serial_++};
-  range.shadow = std::make_unique<uint8_t[]>(bytes + 16);
-  std::memset(range.shadow.get(), kAllocated | (initialised ? kInitialised : 0), bytes);
+  if (!initialised) {
+    range.shadow.get_deleter().bytes = bytes + 16;
+    range.shadow.reset(reinterpret_cast<uint8_t*>(reserve(bytes + 16)));
+  }
   host_ranges_[address] = std::move(range);
 }
 
@@ -177,14 +179,18 @@ std::optional<DeviceMemory::View> DeviceMemory::view_of(DeviceAddress address) c
   if (address - arena_.base < arena_.bytes) return arena_;
   const std::shared_lock lock(mutex_);
   for (const DeviceMemory* peer : peers_) {
-    if (address - peer->arena_.base < peer->arena_.bytes) return peer->arena_;
+    if (address - peer->arena_.base < peer->arena_.bytes) {
+      View view = peer->arena_;
+      view.cells = nullptr;  // its records belong to the launches of the peer
+      return view;
+    }
   }
   if (auto it = host_ranges_.upper_bound(address); it != host_ranges_.begin()) {
     --it;
     const Allocation& range = it->second.allocation;
     if (address - range.address < range.bytes) {
-      return View{range.address, range.bytes, reinterpret_cast<std::byte*>(range.address), it->second.shadow.get(),
-                  nullptr};
+      return View{range.address,           range.bytes, reinterpret_cast<std::byte*>(range.address),
+                  it->second.shadow.get(), nullptr,     true};
     }
   }
   return std::nullopt;
@@ -212,7 +218,7 @@ std::byte* DeviceMemory::host_pointer(DeviceAddress address, uint64_t bytes) con
 
 void DeviceMemory::mark_initialised(DeviceAddress address, uint64_t bytes) {
   const std::optional<View> view = view_of(address);
-  if (!view) return;
+  if (!view || view->shadow == nullptr) return;
   const uint64_t offset = address - view->base;
   bytes = std::min(bytes, view->bytes - offset);
   for (uint64_t i = 0; i < bytes; ++i) view->shadow[offset + i] |= kInitialised;
@@ -220,7 +226,8 @@ void DeviceMemory::mark_initialised(DeviceAddress address, uint64_t bytes) {
 
 void DeviceMemory::copy_initialised(DeviceAddress to, DeviceAddress from, uint64_t bytes) {
   const std::optional<View> target = view_of(to), source = view_of(from);
-  if (!target || !source) return mark_initialised(to, bytes);
+  if (!target || target->shadow == nullptr) return;
+  if (!source || source->shadow == nullptr) return mark_initialised(to, bytes);
   const uint64_t a = to - target->base, b = from - source->base;
   bytes = std::min({bytes, target->bytes - a, source->bytes - b});
   for (uint64_t i = 0; i < bytes; ++i) {
@@ -230,7 +237,7 @@ void DeviceMemory::copy_initialised(DeviceAddress to, DeviceAddress from, uint64
 
 std::optional<DeviceAddress> DeviceMemory::first_uninitialised(DeviceAddress address, uint64_t bytes) const {
   const std::optional<View> view = view_of(address);
-  if (!view) return std::nullopt;
+  if (!view || view->shadow == nullptr) return std::nullopt;
   const uint64_t offset = address - view->base;
   bytes = std::min(bytes, view->bytes - offset);
   for (uint64_t i = 0; i < bytes; ++i) {
@@ -239,13 +246,25 @@ std::optional<DeviceAddress> DeviceMemory::first_uninitialised(DeviceAddress add
   return std::nullopt;
 }
 
-uint32_t DeviceMemory::next_launch_tag() {
+uint32_t DeviceMemory::begin_launch() {
   const std::unique_lock lock(mutex_);
-  if (++launch_tag_ > kLastTag) {
-    launch_tag_ = 1;
+  if (++running_ == 1 && used_tags_ == ~uint64_t(0)) {
+    used_tags_ = 1;
     forget(arena_.cells, total_bytes_ / 4 * sizeof(RaceCell) + 4096);
   }
-  return launch_tag_;
+  const int tag = std::countr_one(used_tags_);
+  if (tag == 64) return 0;
+  used_tags_ |= uint64_t(1) << tag;
+  return uint32_t(tag);
+}
+
+void DeviceMemory::end_launch() {
+  const std::unique_lock lock(mutex_);
+  --running_;
+}
+
+void DeviceMemory::HostRange::Unmap::operator()(uint8_t* shadow) const {
+  ::munmap(shadow, bytes);
 }
 
 }  // namespace corrloom::sim

@@ -91,15 +91,25 @@ uint32_t tensor_type_bytes(TensorType type) {
   return kBytes[size_t(type)];
 }
 
+std::string check_tensor_map(const TensorMapDescription& description) {
+  return broken_rule(description);
+}
+
 std::string encode_tensor_map(const TensorMapDescription& d, std::span<std::byte, 128> out) {
   if (std::string broken = broken_rule(d); !broken.empty()) return broken;
+  write_tensor_map(d, out);
+  return {};
+}
+
+void write_tensor_map(const TensorMapDescription& d, std::span<std::byte, 128> out) {
   Encoded encoded{};
   encoded.magic = kMagic;
   encoded.address = d.address;
   for (size_t i = 0; i < 5; ++i) {
     encoded.extent_less_one[i] = i < d.rank ? uint32_t(d.extent[i] - 1) : 0;
     encoded.box[i] = uint16_t(d.box[i]);
-    encoded.element_stride[i] = uint8_t(i < d.rank ? d.element_stride[i] : 1);
+    // The first stride does not count: the innermost dimension is always dense.
+    encoded.element_stride[i] = uint8_t(i > 0 && i < d.rank ? d.element_stride[i] : 1);
     if (i < 4) encoded.stride_bytes[i] = i + 1 < d.rank ? d.stride_bytes[i] : 0;
   }
   encoded.type = uint8_t(d.type);
@@ -115,7 +125,6 @@ std::string encode_tensor_map(const TensorMapDescription& d, std::span<std::byte
   encoded.check = checksum(encoded);
   std::memset(out.data(), 0, out.size());
   std::memcpy(out.data(), &encoded, sizeof(encoded));
-  return {};
 }
 
 std::optional<TensorMapDescription> decode_tensor_map(std::span<const std::byte, 128> bytes) {

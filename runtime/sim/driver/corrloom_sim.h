@@ -45,7 +45,7 @@ typedef struct corrloom_sim_launch {
   char kernel[256];
   uint32_t grid[3], block[3];
   uint32_t shared_bytes;                      /**< of a block, static and dynamic */
-  uint32_t registers;                         /**< of a thread: an estimate, no assembler was asked */
+  uint32_t registers;                         /**< of a thread: an estimate unless `assembled` is set */
   int32_t resident_blocks;                    /**< of one multiprocessor, by the limits of the architecture */
   int32_t resident_warps, max_resident_warps; /**< their quotient is the theoretical occupancy */
   int32_t error;                              /**< the CUresult the launch ended with */
@@ -55,6 +55,8 @@ typedef struct corrloom_sim_launch {
    * larger one of the two unless its data stay in a cache. */
   double estimate_memory_seconds, estimate_issue_seconds;
   corrloom_sim_counters counters;
+  int32_t assembled; /**< 1 when ptxas gave the registers and spills (CORRLOOM_SIM_PTXAS), 0 when it was not asked */
+  uint32_t spill_store_bytes, spill_load_bytes; /**< of a thread; 0 unless `assembled` is set */
 } corrloom_sim_launch;
 
 /** One thing the sanitizer found. Texts are cut off to fit. */

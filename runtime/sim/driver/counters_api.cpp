@@ -76,6 +76,9 @@ EXPORTED int corrloom_sim_get_launch(int device, uint64_t back, corrloom_sim_lau
     put(launch->block, record->block);
     launch->shared_bytes = record->shared_bytes;
     launch->registers = record->registers;
+    launch->assembled = record->assembled;
+    launch->spill_store_bytes = record->spill_store_bytes;
+    launch->spill_load_bytes = record->spill_load_bytes;
     launch->resident_blocks = record->resident_blocks;
     launch->resident_warps = record->resident_warps;
     launch->max_resident_warps = record->max_resident_warps;

@@ -67,6 +67,16 @@ enum CUfunc_cache : unsigned {
   CU_FUNC_CACHE_PREFER_EQUAL = 3,
 };
 
+enum CUjitInputType : unsigned {
+  CU_JIT_INPUT_CUBIN = 0,
+  CU_JIT_INPUT_PTX = 1,
+  CU_JIT_INPUT_FATBINARY = 2,
+  CU_JIT_INPUT_OBJECT = 3,
+  CU_JIT_INPUT_LIBRARY = 4,
+  CU_JIT_INPUT_NVVM = 5,
+};
+typedef struct CUlinkState_st* CUlinkState;
+
 enum CUjit_option : unsigned {
   CU_JIT_MAX_REGISTERS = 0,
   CU_JIT_WALL_TIME = 2,

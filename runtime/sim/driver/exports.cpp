@@ -74,6 +74,14 @@ CUresult enter(Call call) noexcept {
 #undef ALIAS
 #undef DEFINE
 
+// Functions that are not here take any arguments: the caller cleans up.
+#define UNSUPPORTED(symbol, base)                                                 \
+  extern "C" __attribute__((visibility("default"))) CUresult symbol() {           \
+    return initialised() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED; \
+  }
+#include "runtime/sim/driver/unsupported.def"
+#undef UNSUPPORTED
+
 namespace {
 
 /// A symbol as cuGetProcAddress sees it. `per_thread` is its `_ptsz` or `_ptds` form, if it has one.
@@ -101,6 +109,9 @@ std::span<const Symbol> symbols() {
 #define ALIAS(symbol, target)
   static const Symbol kSymbols[] = {
 #include "runtime/sim/driver/entry_points.def"
+#define UNSUPPORTED(symbol, base) {#base, #symbol, 0, address_of(symbol), nullptr, ""},
+#include "runtime/sim/driver/unsupported.def"
+#undef UNSUPPORTED
   };
 #undef GLOBAL
 #undef CALL

@@ -123,8 +123,28 @@ std::unique_ptr<Module> parse_image(Device& device, const void* image, const Jit
   return std::move(result.module);
 }
 
+LoadedModule::LoadedModule(std::unique_ptr<Module> loaded, CUcontext owner)
+    : module(std::move(loaded)), context(owner) {
+  for (int i = 0; i < module->kernel_count(); ++i) infos_.push_back(module->kernel(i));
+}
+
+const Assembled* LoadedModule::assembled(int index) const {
+  const auto found = assembled_.find(infos_[size_t(index)].name);
+  return found == assembled_.end() ? nullptr : &found->second;
+}
+
+void LoadedModule::take(std::map<std::string, Assembled> kernels) {
+  assembled_ = std::move(kernels);
+  for (KernelInfo& info : infos_) {
+    if (const auto found = assembled_.find(info.name); found != assembled_.end())
+      info.registers = found->second.registers;
+  }
+}
+
 std::shared_ptr<LoadedModule> load_image(Context& context, const void* image, const JitOptions& options) {
   auto module = std::make_shared<LoadedModule>(parse_image(context.device, image, options), context.handle);
+  const std::string& ptxas = driver().settings.ptxas;
+  if (!ptxas.empty()) module->take(assemble(ptxas, context.device.arch, static_cast<const char*>(image)));
   module->handle = driver().modules.reserve();
   driver().modules.set(module->handle, module);
   return module;

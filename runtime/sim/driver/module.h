@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/sim/driver/assembler.h"
 #include "runtime/sim/driver/cuda_types.h"
 #include "runtime/sim/machine.h"
 
@@ -18,13 +19,24 @@ class Device;
 /// The module behind a CUmodule, and behind a library in one context.
 class LoadedModule {
  public:
-  LoadedModule(std::unique_ptr<Module> module, CUcontext context) : module(std::move(module)), context(context) {}
+  LoadedModule(std::unique_ptr<Module> module, CUcontext context);
 
   const std::unique_ptr<Module> module;
   const CUcontext context;
   CUmodule handle = nullptr;
   std::mutex mutex;
   std::map<int, CUfunction> functions;  ///< handles made so far, by kernel index
+
+  /// What is known of a kernel: the module's own knowledge, with the registers an assembler found if one was asked.
+  const KernelInfo& info(int index) const { return infos_[size_t(index)]; }
+  /// What the assembler said of a kernel; nullptr when none was asked.
+  const Assembled* assembled(int index) const;
+  /// Takes over what an assembler said, before the module is used.
+  void take(std::map<std::string, Assembled> kernels);
+
+ private:
+  std::vector<KernelInfo> infos_;
+  std::map<std::string, Assembled> assembled_;
 };
 
 /// What `cuFuncSetAttribute` and `cuKernelSetAttribute` set.
@@ -49,7 +61,7 @@ class Function {
   CUfunction handle = nullptr;
   FunctionSettings settings;
 
-  const KernelInfo& info() const { return module->module->kernel(index); }
+  const KernelInfo& info() const { return module->info(index); }
 };
 
 /// A library: PTX text that is loaded into each context that uses it.
@@ -98,6 +110,12 @@ JitOptions read_jit_options(unsigned count, const CUjit_option* options, void** 
 std::unique_ptr<Module> parse_image(Device& device, const void* image, const JitOptions& options);
 /// Loads an image into a context, with a handle.
 std::shared_ptr<LoadedModule> load_image(Context& context, const void* image, const JitOptions& options);
+/// PTX texts on their way to one module (cuLink*). What comes out is PTX again: there is no machine code here.
+struct LinkState {
+  JitOptions options;
+  std::string text;
+};
+
 /// Makes the handles of a module and its functions invalid; what is queued keeps it.
 void forget_module(const std::shared_ptr<LoadedModule>& module);
 

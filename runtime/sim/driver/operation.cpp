@@ -43,6 +43,11 @@ LaunchRecord record_of(const KernelLaunch& kernel, const Device& device, const L
   record.block = kernel.block;
   record.shared_bytes = info.static_shared_bytes + kernel.dynamic_shared_bytes;
   record.registers = info.registers;
+  if (const Assembled* assembled = kernel.function->module->assembled(kernel.function->index)) {
+    record.assembled = true;
+    record.spill_store_bytes = assembled->spill_store_bytes;
+    record.spill_load_bytes = assembled->spill_load_bytes;
+  }
   const int threads = int(kernel.block.count());
   record.resident_blocks = occupancy_blocks(device.arch, threads, int(info.registers), record.shared_bytes);
   record.resident_warps = record.resident_blocks * ((threads + 31) / 32);

@@ -17,6 +17,8 @@ struct LaunchRecord {
   Dim3 grid, block;
   uint32_t shared_bytes = 0;
   uint32_t registers = 0;
+  bool assembled = false;  ///< an assembler gave the registers and what follows; otherwise they are an estimate
+  uint32_t spill_store_bytes = 0, spill_load_bytes = 0;
   int resident_blocks = 0;  ///< of one multiprocessor: the theoretical occupancy
   int resident_warps = 0, max_resident_warps = 0;
   double host_seconds = 0;  ///< of this machine; says nothing about a real device

@@ -49,7 +49,10 @@ std::string json_of(const LaunchRecord& launch, const DeviceLimits& limits) {
   return "{\"number\": " + std::to_string(launch.number) + ", \"kernel\": " + quoted(launch.kernel) +
          ", \"grid\": " + json_of(launch.grid) + ", \"block\": " + json_of(launch.block) +
          ", \"shared_bytes\": " + std::to_string(launch.shared_bytes) +
-         ", \"registers_estimate\": " + std::to_string(launch.registers) +
+         (launch.assembled ? ", \"registers\": " : ", \"registers_estimate\": ") + std::to_string(launch.registers) +
+         (launch.assembled ? ", \"spill_store_bytes\": " + std::to_string(launch.spill_store_bytes) +
+                                 ", \"spill_load_bytes\": " + std::to_string(launch.spill_load_bytes)
+                           : std::string()) +
          ", \"resident_blocks\": " + std::to_string(launch.resident_blocks) +
          ", \"resident_warps\": " + std::to_string(launch.resident_warps) +
          ", \"max_resident_warps\": " + std::to_string(launch.max_resident_warps) +

@@ -1,6 +1,7 @@
 #include "runtime/sim/driver/state.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
@@ -133,6 +134,9 @@ std::string read_settings(Settings& settings) {
     if (!seconds || *seconds > 1'000'000) return refuse("CORRLOOM_SIM_WATCHDOG", text, "seconds from 0 to 1000000");
     settings.watchdog = std::chrono::seconds(*seconds);
   }
+  settings.ptxas = variable("CORRLOOM_SIM_PTXAS");
+  if (!settings.ptxas.empty() && ::access(settings.ptxas.c_str(), X_OK) != 0)
+    return refuse("CORRLOOM_SIM_PTXAS", settings.ptxas, "the path of an assembler");
   const std::string checks = variable("CORRLOOM_SIM_CHECKS");
   if (!parse_checks(checks, settings)) {
     return refuse("CORRLOOM_SIM_CHECKS", checks,

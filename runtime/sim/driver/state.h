@@ -48,6 +48,7 @@ struct Settings {
   uint64_t memory_bytes = uint64_t(2) << 30;  ///< CORRLOOM_SIM_MEMORY, of each device
   std::chrono::milliseconds watchdog{30000};  ///< CORRLOOM_SIM_WATCHDOG, in seconds; 0: none
   Checks checks;                              ///< CORRLOOM_SIM_CHECKS
+  std::string ptxas;                          ///< CORRLOOM_SIM_PTXAS, the assembler to ask for registers; empty: none
   bool leaks = false;                         ///< `leaks` in CORRLOOM_SIM_CHECKS: report what is not freed at exit
 };
 
@@ -94,6 +95,8 @@ class Driver {
   HandleTable<Graph, CUgraph> graphs{9};
   HandleTable<GraphNode, CUgraphNode> nodes{10};
   HandleTable<ExecutableGraph, CUgraphExec> executables{11};
+
+  HandleTable<LinkState, CUlinkState> links{12};
 
   std::atomic<uint64_t> next_context_id{1};
   std::atomic<uint64_t> next_stream_id{1};

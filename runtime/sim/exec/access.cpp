@@ -227,21 +227,22 @@ std::byte* resolve_global(Warp& warp, const Inst& inst, int lane, uint64_t addre
     view = &elsewhere;
     offset = address - view->base;
   }
-  uint8_t* shadow = view->shadow + offset;
+  uint8_t* shadow = view->shadow == nullptr ? nullptr : view->shadow + offset;
   const Checks& on = launch.options.checks;
-  if (!all_have(shadow, on.bounds ? access.bytes : 1, DeviceMemory::kAllocated)) {
+  if (!view->all_allocated && !all_have(shadow, on.bounds ? access.bytes : 1, DeviceMemory::kAllocated)) {
     fault_global(warp, inst, lane, address, access, shadow[0] & DeviceMemory::kFreed);
   }
   std::byte* host = view->host + offset;
-  if (access.reads && on.uninitialised && !all_have(shadow, access.bytes, DeviceMemory::kInitialised)) {
+  if (shadow != nullptr && access.reads && on.uninitialised &&
+      !all_have(shadow, access.bytes, DeviceMemory::kInitialised)) {
     warp.find(FindingKind::UninitialisedRead, inst, lane, address, access.bytes,
               "read of global memory that nothing has written");
     mark(shadow, access.bytes, DeviceMemory::kInitialised);
   }
-  if (on.races && view->cells != nullptr) {
+  if (on.races && view->cells != nullptr && launch.launch_tag != 0) {
     track({warp, inst, lane, true, launch.launch_tag}, view->cells, offset, address, access, host);
   }
-  if (access.writes) mark(shadow, access.bytes, DeviceMemory::kInitialised);
+  if (access.writes && shadow != nullptr) mark(shadow, access.bytes, DeviceMemory::kInitialised);
   return host;
 }
 

@@ -57,6 +57,7 @@ void reduce_element(ptx::Type type, std::byte* to, const std::byte* from, int op
 void decode_remote_store(Decode& c, bool reduce);
 
 void register_mbarrier(OpcodeTable& table);
+void register_tensormap(OpcodeTable& table);
 /// cp.async.bulk and cp.reduce.async.bulk; called with `bulk` consumed.
 void decode_bulk(Decode& c, bool reduce);
 

@@ -196,6 +196,7 @@ void decode_cp(Decode& c) {
     c.inst.m0 = c.mods.take("noinc");
     c.inst.space = take_memory_space(c);
     if (c.mods.type() != Type::B64) c.fail("an mbarrier is a .b64");
+    if (c.inst.space == Space::Generic && c.decoder.is_narrow(c.operand(0))) c.inst.space = Space::Shared;
     c.expect_operands(1);
     c.decoder.read_address(c.operand(0), c.inst, c.source.line);
     c.inst.fn = arrive_after_copies;
@@ -226,6 +227,7 @@ void finish_clusters_async(Cluster& cluster) {
 void register_async(OpcodeTable& table) {
   table["cp"] = decode_cp;
   register_mbarrier(table);
+  register_tensormap(table);
 }
 
 }  // namespace corrloom::sim::exec

@@ -318,6 +318,9 @@ Tile read_tile(Warp& warp, const Inst& inst, int lane, uint32_t where) {
   }
   const std::optional<TensorMapDescription> map = decode_tensor_map(bytes);
   if (!map) illegal(warp, inst, lane, address, "the 128 bytes at " + hex(address) + " are not a tensor map");
+  if (const std::string broken = check_tensor_map(*map); !broken.empty()) {
+    illegal(warp, inst, lane, address, "the tensor map at " + hex(address) + " is not valid: " + broken);
+  }
   if (map->rank != inst.m1) {
     illegal(warp, inst, lane, address,
             "a copy of rank " + std::to_string(inst.m1) + " with a tensor map of rank " + std::to_string(map->rank));

@@ -438,8 +438,10 @@ void decode_cvt(Decode& c) {
   if (from_float && to_float) {
     const bool narrowing =
         ptx::type_bits(to) < ptx::type_bits(from) || (to != from && ptx::type_bits(to) == ptx::type_bits(from));
-    if (narrowing && rounding < 0) c.fail("missing rounding modifier");
-    if (!narrowing && rounding >= 0) c.fail("illegal rounding modifier: the conversion is exact");
+    // Between the 16-bit formats, and from bf16, assemblers are lenient: to nearest without a modifier, exact with one.
+    const bool halves = ptx::type_bits(to) == 16 && ptx::type_bits(from) == 16;
+    if (narrowing && rounding < 0 && !halves) c.fail("missing rounding modifier");
+    if (!narrowing && rounding >= 0 && from != Type::BF16) c.fail("illegal rounding modifier: the conversion is exact");
     if (integral >= 0) {
       if (to != from) c.fail("integer rounding needs equal types");
       c.inst.m1 |= kIntegral;

@@ -24,8 +24,8 @@ void visit_operands(const ptx::Operand& operand, const std::function<void(const 
 
 /// Instructions of the ISA that are refused with a reason of their own; README.md says why for each.
 constexpr std::string_view kUnsupported[] = {
-    "tcgen05", "tex",      "tld4", "txq",  "suld",  "sust",  "sured",     "suq",
-    "istypep", "multimem", "vmad", "vset", "vset2", "vset4", "tensormap", "clusterlaunchcontrol"};
+    "tcgen05", "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "multimem", "clusterlaunchcontrol",
+};
 
 bool names_float_type(const ptx::Instruction& instruction) {
   return std::ranges::any_of(instruction.modifiers,

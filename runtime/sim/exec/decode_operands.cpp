@@ -273,8 +273,19 @@ Slot Decoder::special_slot(const std::string& name, int line, uint32_t& bytes) {
   throw ptx::SyntaxError(line, "unknown special register '" + name + "'");
 }
 
+namespace {
+
+/// Selectors and signs mean something to the instructions that take them off their operands, and to no other.
+void require_plain(const ptx::Operand& operand, int line) {
+  if (!operand.selector.empty()) throw ptx::SyntaxError(line, "illegal selector '." + operand.selector + "'");
+  if (operand.negative) throw ptx::SyntaxError(line, "illegal '-' before a register");
+}
+
+}  // namespace
+
 Slot Decoder::read_operand(const ptx::Operand& operand, Type type, bool relaxed, int line) {
   const auto bytes = uint32_t(ptx::type_bits(type)) / 8;
+  require_plain(operand, line);
   switch (operand.kind) {
     case OperandKind::Register: {
       const ptx::Register& reg = function_->registers[size_t(operand.index)];
@@ -322,8 +333,8 @@ Slot Decoder::read_operand(const ptx::Operand& operand, Type type, bool relaxed,
       if (operand.name != "WARP_SZ" && !special_allowed_) {
         throw ptx::SyntaxError(line, "'" + operand.name + "' can be read by mov and cvt only");
       }
-      // A 16-bit read of a 32-bit register is legal, a relic of when they had 16 bits.
-      if (ptx::is_float(type) || (found != bytes && !(found == 4 && bytes == 2))) {
+      // Narrower reads are legal, a relic of when these registers were narrower.
+      if (ptx::is_float(type) || (found != bytes && !(found == 4 && bytes == 2) && !(found == 8 && bytes == 4))) {
         throw ptx::SyntaxError(
             line, "'" + operand.name + "' does not fit an operand of type ." + std::string(ptx::type_name(type)));
       }
@@ -344,6 +355,7 @@ Slot Decoder::read_operand(const ptx::Operand& operand, Type type, bool relaxed,
 
 Slot Decoder::write_operand(const ptx::Operand& operand, Type type, bool relaxed, int line) {
   const auto bytes = uint32_t(ptx::type_bits(type)) / 8;
+  require_plain(operand, line);
   if (operand.kind == OperandKind::Sink) return temporary(bytes);
   if (operand.kind != OperandKind::Register || operand.negated)
     throw ptx::SyntaxError(line, "the destination must be a register");
@@ -394,6 +406,11 @@ Slot Decoder::write_predicate_register(int index, int line) {
   if (index < 0) return temporary(0);
   if (function_->registers[size_t(index)].type != Type::Pred) throw ptx::SyntaxError(line, "expected a predicate");
   return register_slot(index);
+}
+
+bool Decoder::is_narrow(const ptx::Operand& address) const {
+  if (address.kind != OperandKind::Address || address.elements[0].kind != OperandKind::Register) return false;
+  return ptx::type_bits(function_->registers[size_t(address.elements[0].index)].type) == 32;
 }
 
 std::vector<const ptx::Operand*> Decoder::elements(const ptx::Operand& operand) {

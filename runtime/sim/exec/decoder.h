@@ -120,6 +120,8 @@ class Decoder {
   Slot carry_slot();
   /// Fills the address fields (a, imm, wide_address) from an address operand and settles the space.
   void read_address(const ptx::Operand& address, Inst& inst, int line);
+  /// Whether an address operand is a 32-bit register.
+  bool is_narrow(const ptx::Operand& address) const;
   /// The elements of a vector operand, or the operand itself.
   static std::vector<const ptx::Operand*> elements(const ptx::Operand& operand);
   /// Appends slots to the program's list and notes them in the instruction.

@@ -226,7 +226,7 @@ LaunchResult launch(const LaunchRequest& request, const LaunchOptions& options) 
     state.reserved_shared = std::max(kAlignment, (shared_bytes + kAlignment - 1) / kAlignment * kAlignment);
     state.addressable_shared = state.reserved_shared + exec::kReservedSharedBytes;
   }
-  state.launch_tag = memory.next_launch_tag();
+  state.launch_tag = memory.begin_launch();
   state.grid_id = state.launch_tag;
   state.started = std::chrono::steady_clock::now();
   state.deadline = state.started + options.watchdog;
@@ -251,6 +251,7 @@ LaunchResult launch(const LaunchRequest& request, const LaunchOptions& options) 
   }
   exec::Worker(state).run();
   for (std::thread& helper : helpers) helper.join();
+  memory.end_launch();
   if (state.grid_workspace != 0) memory.release(state.grid_workspace);
 
   result.findings = std::move(state.findings);

@@ -172,7 +172,7 @@ uint64_t accumulator_bits(double value, Element element, bool saturate) {
 
 void mma(Warp& warp, const Inst& inst, LaneMask) {
   const Shape s = shape_of(inst);
-  const auto ea = Element(inst.m0), eb = Element(inst.m1), ec = Element(inst.m2);
+  const auto ea = Element(inst.m0), eb = ea == Element::F64 ? ea : Element(inst.m1), ec = Element(inst.m2);
   static constexpr int kMostA = 16 * 256, kMostB = 256 * 8;
   double a[kMostA], b[kMostB], c[16 * 8];
   const Slot* slots = warp.program->slots.data() + inst.list;
@@ -188,7 +188,10 @@ void mma(Warp& warp, const Inst& inst, LaneMask) {
   if (ec == Element::F64) {
     for (int i = 0; i < s.m; ++i) {
       for (int j = 0; j < s.n; ++j) {
-        for (int k = 0; k < s.k; ++k) c[i * s.n + j] = std::fma(a[i * s.k + k], b[k * s.n + j], c[i * s.n + j]);
+        for (int k = 0; k < s.k; ++k) {
+          double& sum = c[i * s.n + j];
+          sum = fma_rounded(a[i * s.k + k], b[k * s.n + j], sum, Rounding(inst.m1));
+        }
       }
     }
   } else if (inst.m3 & 2) {
@@ -291,6 +294,87 @@ void collective(Decode& c, Class klass) {
   c.inst.aligned = true;
 }
 
+// m8n8k4 of f16, four products at once: lanes 4q to 4q + 3 and 16 more have the q-th. m0: b is row major, m1: a is
+// column major, m2: Element of d, m3: of c. list: registers of a, b, c, d.
+
+/// Row and column of element i of an accumulator.
+std::pair<int, int> quarter_place(int lane, int i, Element element) {
+  const int low = lane < 16 ? 0 : 4;
+  if (element == Element::F16) return {lane % 4 + low, i};
+  return {(lane & 1) + (i & 2) + low, (i & 4) + (lane & 2) + (i & 1)};
+}
+
+void quarters(Warp& warp, const Inst& inst, LaneMask) {
+  const Slot* slots = warp.program->slots.data() + inst.list;
+  const auto ed = Element(inst.m2), ec = Element(inst.m3);
+  const int count_c = ec == Element::F16 ? 4 : 8;
+  double a[4][8][4], b[4][4][8], c[4][8][8];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int q = lane % 16 / 4, own = lane % 4, low = lane < 16 ? 0 : 4;
+    for (int i = 0; i < 4; ++i) {
+      const double x = element_value(fragment_bits(warp, slots[i / 2], lane, i % 2, 16), Element::F16);
+      const double y = element_value(fragment_bits(warp, slots[2 + i / 2], lane, i % 2, 16), Element::F16);
+      (inst.m1 ? a[q][i + low][own] : a[q][own + low][i]) = x;
+      (inst.m0 ? b[q][own][i + low] : b[q][i][own + low]) = y;
+    }
+    for (int i = 0; i < 8; ++i) {
+      const auto [row, column] = quarter_place(lane, i, ec);
+      const bool packed = ec == Element::F16;
+      c[q][row][column] =
+          element_value(fragment_bits(warp, slots[4 + (packed ? i / 2 : i)], lane, i % 2, packed ? 16 : 32), ec);
+    }
+  }
+  for (int q = 0; q < 4; ++q) multiply_accumulate(a[q][0], b[q][0], c[q][0], 8, 8, 4);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int i = 0; i < 8; ++i) {
+      const auto [row, column] = quarter_place(lane, i, ed);
+      const auto bits = uint32_t(accumulator_bits(c[lane % 16 / 4][row][column], ed, false));
+      if (ed == Element::F16) {
+        warp.at<uint16_t>(slots[4 + count_c + i / 2])[lane * 2 + i % 2] = uint16_t(bits);
+      } else {
+        warp.at<uint32_t>(slots[4 + count_c + i])[lane] = bits;
+      }
+    }
+  }
+  warp.worker->counters.tensor_flops += 4ull * 2 * 8 * 8 * 4;
+}
+
+/// Called with everything before the layouts consumed.
+void decode_quarters(Decode& c) {
+  c.require(64, 70);
+  std::vector<bool> is_column;
+  std::vector<Element> types;
+  for (const std::string& modifier : c.mods.rest()) {
+    const std::optional<Element> element = element_of(modifier);
+    if (modifier == "row" || modifier == "col") {
+      is_column.push_back(modifier == "col");
+    } else if (element) {
+      types.push_back(*element);
+    } else {
+      c.fail("unknown or illegal modifier '." + modifier + "'");
+    }
+    c.mods.take(modifier);
+  }
+  const auto accumulates = [](Element element) { return element == Element::F16 || element == Element::F32; };
+  if (is_column.size() != 2 || types.size() != 4 || types[1] != Element::F16 || types[2] != Element::F16 ||
+      !accumulates(types[0]) || !accumulates(types[3]) || (types[0] == Element::F16 && types[3] == Element::F32)) {
+    c.fail("illegal combination of shape and types of 'mma'");
+  }
+  c.expect_operands(4);
+  c.inst.m0 = !is_column[1];
+  c.inst.m1 = is_column[0];
+  c.inst.m2 = uint8_t(types[0]);
+  c.inst.m3 = uint8_t(types[3]);
+  std::vector<Slot> slots;
+  append(c, slots, 1, 2, Type::B32, false);
+  append(c, slots, 2, 2, Type::B32, false);
+  append(c, slots, 3, types[3] == Element::F16 ? 4 : 8, register_type(types[3]), false);
+  append(c, slots, 0, types[0] == Element::F16 ? 4 : 8, register_type(types[0]), true);
+  c.decoder.set_list(c.inst, slots);
+  c.inst.list_size = 0;
+  c.inst.fn = quarters;
+}
+
 void decode_mma(Decode& c) {
   for (const std::string& modifier : c.mods.rest()) {
     if (modifier == "sp" || modifier.starts_with("sp::") || modifier == "block_scale" ||
@@ -308,7 +392,9 @@ void decode_mma(Decode& c) {
     break;
   }
   if (!has_shape) c.fail("missing shape of 'mma'");
+  if (shape.m == 8 && shape.n == 8 && shape.k == 4 && c.mods.has("f16")) return decode_quarters(c);
   if (!c.mods.take("row") || !c.mods.take("col")) c.fail("mma takes .row.col");
+  const int rounding = c.mods.take_one({"rn", "rz", "rm", "rp"});
   if (c.mods.take("satfinite")) c.inst.m3 |= 1;
   const bool is_xor = c.mods.take("xor"), is_and = c.mods.take("and");
   if (c.mods.take("popc") != (is_xor || is_and)) c.fail("single-bit mma needs .xor.popc or .and.popc");
@@ -333,6 +419,8 @@ void decode_mma(Decode& c) {
     legal &= d == Element::S32 && ((a == Element::B1) == (is_xor || is_and));
   } else if (a == Element::F64) {
     legal &= d == Element::F64;
+  } else if (rounding >= 0) {
+    c.fail("only mma of .f64 takes a rounding modifier");
   } else if (a == Element::F16 || family(a) == Element::E4M3) {
     legal &= d == Element::F16 || d == Element::F32;
   } else {
@@ -343,7 +431,9 @@ void decode_mma(Decode& c) {
   c.require(form->version, form->target);
   c.expect_operands(4);
   c.inst.m0 = uint8_t(a);
-  c.inst.m1 = uint8_t(b);
+  static constexpr Rounding kRoundings[] = {Rounding::NearestEven, Rounding::NearestEven, Rounding::Zero,
+                                            Rounding::Down, Rounding::Up};
+  c.inst.m1 = a == Element::F64 ? uint8_t(kRoundings[rounding + 1]) : uint8_t(b);
   c.inst.m2 = uint8_t(d);
   c.inst.imm = int64_t(shape.m) << 32 | int64_t(shape.n) << 16 | shape.k;
   const int per = std::max(1, 32 / element_bits(a));

@@ -211,6 +211,8 @@ void decode_mbarrier(Decode& c) {
     if (has_state && c.operand(0).kind != ptx::OperandKind::Sink) c.inst.d = c.writes(0, Type::B64);
     if (has_state) ++next;
   }
+  // Without a space the address is generic; 32 bits of one are its place in shared memory.
+  if (c.inst.space == Space::Generic && c.decoder.is_narrow(c.operand(next))) c.inst.space = Space::Shared;
   c.decoder.read_address(c.operand(next++), c.inst, c.source.line);
   const auto take_count = [&] {
     c.inst.b = c.reads(next++, Type::U32);

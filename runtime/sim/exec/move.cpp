@@ -319,7 +319,14 @@ void decode_getctarank(Decode& c) {
   c.inst.klass = Class::Integer;
   c.inst.m1 = type == Type::U64;
   c.inst.d = c.writes(0, Type::U32);
-  c.inst.a = c.reads(1, type);
+  if (c.operand(1).kind == OperandKind::Variable) {
+    const Decoder::Place place = c.decoder.place(c.operand(1), c.source.line);
+    if (place.space != ptx::Space::Shared) c.fail("getctarank takes a shared variable");
+    const uint64_t base = c.inst.m0 ? kSharedWindow : 0;
+    c.inst.a = c.decoder.constant_slot(base + place.value + uint64_t(c.operand(1).offset), c.inst.m1 ? 8 : 4);
+  } else {
+    c.inst.a = c.reads(1, type);
+  }
   c.inst.fn = getctarank;
 }
 

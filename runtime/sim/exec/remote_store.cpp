@@ -12,12 +12,18 @@ using ptx::Type;
 // Inst::a, imm: destination; b, m1: mbarrier, as a 32-bit slot and whether it is a constant of 64 bits; list: the
 // values; bytes: of all of them; m2: reduction + 1, or 0; m3: Type.
 
+/// The shared address that a generic one stands for. Registers of 32 bits hold shared addresses in any case.
+uint64_t within_shared(const Inst& inst, uint64_t address) {
+  return inst.space == Space::Generic && address >= kSharedWindow ? address - kSharedWindow : address;
+}
+
 void remote_store(Warp& warp, const Inst& inst, LaneMask mask) {
   const Slot* slots = warp.program->slots.data() + inst.list;
   const uint32_t element = inst.bytes / inst.list_size;
   for_lanes(mask, [&](int lane) {
-    const uint64_t address = lane_address(warp, inst, lane);
-    const uint64_t barrier = inst.m1 ? warp.at<uint64_t>(inst.b)[lane] : warp.at<uint32_t>(inst.b)[lane];
+    const uint64_t address = within_shared(inst, lane_address(warp, inst, lane));
+    const uint64_t barrier =
+        within_shared(inst, inst.m1 ? warp.at<uint64_t>(inst.b)[lane] : warp.at<uint32_t>(inst.b)[lane]);
     std::array<std::byte, 16> values{};
     for (uint32_t i = 0; i < inst.list_size; ++i) {
       std::memcpy(values.data() + i * element, warp.at<std::byte>(slots[i]) + size_t(lane) * element, element);
@@ -50,9 +56,8 @@ void decode_remote_store(Decode& c, bool reduce) {
   c.inst.klass = Class::AsyncCopy;
   c.mods.take_one({"weak", "relaxed"});
   c.mods.take_one({"cluster", "gpu", "sys"});
-  if (!c.mods.take("shared::cluster") || !c.mods.take("mbarrier::complete_tx::bytes")) {
-    c.fail("needs .shared::cluster.mbarrier::complete_tx::bytes");
-  }
+  const bool generic = !c.mods.take("shared::cluster");
+  if (!c.mods.take("mbarrier::complete_tx::bytes")) c.fail("needs .mbarrier::complete_tx::bytes");
   if (reduce) {
     const int op = c.mods.take_one({"add", "min", "max", "inc", "dec", "and", "or", "xor"});
     if (op < 0) c.fail("missing operation of 'red.async'");
@@ -85,6 +90,7 @@ void decode_remote_store(Decode& c, bool reduce) {
   }
   c.inst.space = Space::SharedCluster;
   c.decoder.read_address(c.operand(0), c.inst, c.source.line);
+  if (generic) c.inst.space = Space::Generic;
   const auto parts = Decoder::elements(c.operand(1));
   if (parts.size() != width) c.fail("the vector operand must have " + std::to_string(width) + " elements");
   std::vector<Slot> slots;

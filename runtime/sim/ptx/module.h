@@ -106,7 +106,9 @@ struct Operand {
   uint64_t bits = 0;              ///< numbers: two's complement or the bit pattern
   int64_t offset = 0;             ///< Variable, Address: bytes added
   int paired = -1;                ///< register after `|`; -2 for `|_`
-  std::string name;               ///< Special (`%tid.x`), Function, Label, selector (`.b0`)
+  std::string name;               ///< Special (`%tid.x`), Function, Label
+  std::string selector;           ///< Register: `b0` of `%r1.b0`, on operands of video instructions
+  bool negative = false;          ///< Register: `-%r1`, on operands of vmad
   std::vector<Operand> elements;  ///< Vector, List; Address: base first, then what follows commas
 };
 

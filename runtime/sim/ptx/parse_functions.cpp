@@ -383,6 +383,13 @@ Operand Parser::parse_operand(int depth) {
     operand.negated = true;
     return operand;
   }
+  if (is("-") && peek(1).kind == TokenKind::Identifier && peek(1).text != "WARP_SZ") {
+    take();
+    operand = parse_name_operand(depth);
+    if (operand.kind != OperandKind::Register) fail("expected a register after '-'");
+    operand.negative = true;
+    return operand;
+  }
   if (peek().kind == TokenKind::Identifier && peek().text != "WARP_SZ") return parse_name_operand(depth);
   return parse_number_operand();
 }
@@ -417,7 +424,7 @@ Operand Parser::parse_name_operand(int) {
   if (peek().kind == TokenKind::Dot && operand.kind == OperandKind::Special) {
     operand.name += "." + std::string(take().text);
   } else if (peek().kind == TokenKind::Dot && operand.kind == OperandKind::Register) {
-    fail("selectors such as '." + std::string(peek().text) + "' on registers are not supported");
+    operand.selector = std::string(take().text);
   }
   if (operand.kind == OperandKind::Variable && (is("+") || is("-"))) {
     const bool minus = take().text == "-";

@@ -104,6 +104,8 @@ TEST(Float, SignsAndTests) {
   expect_rows("abs.f64 %d, %a;", "ll", {{bits(-2.5), bits(2.5)}});
   expect_rows("copysign.f32 %d, %a, %b;", "rrr", {{kMinusZero, kTwo, bits(-2.0f)}, {kOne, bits(-3.0f), bits(3.0f)}});
   expect_rows("testp.subnormal.f32 %d, %a;", "pr", {{kTiny, 1}, {0, 0}, {kOne, 0}});
+  expect_rows("testp.normal.f32 %d, %a;", "pr", {{kTiny, 0}, {0, 1}, {0x80000000, 1}, {kOne, 1}, {kInf, 0}, {kNan, 0}});
+  expect_rows("sin.approx.f32 %d, %a;", "rr", {{kTiny, 0}, {kTiny | 0x80000000, 0x80000000}});
   expect_rows("testp.notanumber.f32 %d, %a;", "pr", {{kNan, 1}, {kInf, 0}});
   expect_rows("testp.finite.f64 %d, %a;", "pl", {{bits(1.0), 1}, {0x7FF0000000000000, 0}});
   expect_rows("setp.lt.f32 %d, %a, %b;", "prr", {{0x7FC00000, kOne, 0}, {kOne, kTwo, 1}});

@@ -225,5 +225,20 @@ TEST_F(Api, CountersOfLaunches) {
   EXPECT_THAT(text, HasSubstr("\"estimate_memory_seconds\""));
 }
 
+TEST_F(Api, WhatIsMissingSaysSo) {
+  // Resolved by name or by cuGetProcAddress, with whatever arguments.
+  for (const char* name : {"cuArrayCreate_v2", "cuTexObjectCreate", "cuMipmappedArrayCreate", "cuIpcGetMemHandle",
+                           "cuMemCreate", "cuGetExportTable", "cuGraphConditionalHandleCreate"}) {
+    const auto function = reinterpret_cast<CUresult (*)(void*, void*, void*)>(::dlsym(library(), name));
+    ASSERT_NE(function, nullptr) << name;
+    EXPECT_CU(CUDA_ERROR_NOT_SUPPORTED, function(nullptr, nullptr, nullptr));
+  }
+  void* found = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  ASSERT_OK(cu().cuGetProcAddress_v2("cuTexObjectCreate", &found, 13000, 0, &status));
+  EXPECT_EQ(found, ::dlsym(library(), "cuTexObjectCreate"));
+  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
+}
+
 }  // namespace
 }  // namespace corrloom::sim::driver

@@ -194,5 +194,45 @@ TEST_F(Modules, LibrariesAreLoadedPerContext) {
             cu().cuLibraryLoadData(&library, "no PTX", nullptr, nullptr, 0, nullptr, nullptr, 0));
 }
 
+TEST_F(Modules, TheLinkerJoinsTexts) {
+  const std::string head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+  std::string caller =
+      head +
+      ".extern .func (.param .b32 r) twice (.param .b32 v);\n"
+      ".visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n) { .reg .b32 %r; .reg .b64 %d;\n"
+      "ld.param.u32 %r, [n]; ld.param.u64 %d, [out]; { .param .b32 v; .param .b32 r;\n"
+      "st.param.b32 [v], %r; call.uni (r), twice, (v); ld.param.b32 %r, [r]; }\n"
+      "st.global.u32 [%d], %r; ret; }\n";
+  std::string callee = head +
+                       ".visible .func (.param .b32 r) twice (.param .b32 v) { .reg .b32 %r;\n"
+                       "ld.param.b32 %r, [v]; add.u32 %r, %r, %r; st.param.b32 [r], %r; ret; }\n";
+  CUlinkState link = nullptr;
+  char log[512] = {};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof(log))};
+  ASSERT_OK(cu().cuLinkCreate_v2(2, options, values, &link));
+  ASSERT_OK(
+      cu().cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, caller.data(), caller.size() + 1, "caller", 0, nullptr, nullptr));
+  void* image = nullptr;
+  size_t bytes = 0;
+  EXPECT_CU(CUDA_ERROR_NOT_FOUND, cu().cuLinkComplete(link, &image, &bytes));
+  EXPECT_THAT(std::string(log), HasSubstr("twice"));
+  ASSERT_OK(
+      cu().cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, callee.data(), callee.size() + 1, "callee", 0, nullptr, nullptr));
+  EXPECT_CU(CUDA_ERROR_NO_BINARY_FOR_GPU,
+            cu().cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, callee.data(), callee.size(), "x", 0, nullptr, nullptr));
+  ASSERT_OK(cu().cuLinkComplete(link, &image, &bytes));
+  EXPECT_GT(bytes, caller.size());
+  CUmodule module = nullptr;
+  ASSERT_OK(cu().cuModuleLoadData(&module, image));
+  ASSERT_OK(cu().cuLinkDestroy(link));
+  EXPECT_CU(CUDA_ERROR_INVALID_HANDLE, cu().cuLinkComplete(link, &image, &bytes));
+  CUfunction function = nullptr;
+  ASSERT_OK(cu().cuModuleGetFunction(&function, module, "k"));
+  const CUdeviceptr out = allocate(4);
+  ASSERT_OK(launch(function, 1, 1, out, out, 21));
+  EXPECT_THAT(download<uint32_t>(out, 1), ElementsAre(42));
+}
+
 }  // namespace
 }  // namespace corrloom::sim::driver

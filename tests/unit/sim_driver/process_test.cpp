@@ -1,10 +1,13 @@
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <thread>
 
+#include "runtime/sim/driver/corrloom_sim.h"
 #include "tests/unit/sim_driver/client.h"
 
 /// What concerns a whole process: the environment, calls before cuInit, fork, exit. Each test runs in a process of its
@@ -194,6 +197,37 @@ TEST_F(Process, ManyThreadsAtOnce) {
         std::exit(0);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Process, RegistersAndSpillsComeFromAnAssembler) {
+  const auto counted = [](const std::string& ptxas, uint32_t registers, uint32_t stores, uint32_t loads) {
+    if (!ptxas.empty()) ::setenv("CORRLOOM_SIM_PTXAS", ptxas.c_str(), 1);
+    start();
+    launch_slow(3);
+    MUST(CUDA_SUCCESS, cu().cuCtxSynchronize());
+    const auto get =
+        reinterpret_cast<decltype(&corrloom_sim_get_launch)>(::dlsym(library(), "corrloom_sim_get_launch"));
+    corrloom_sim_launch launch{};
+    const bool right = get(0, 0, &launch) == 1 && launch.assembled == !ptxas.empty() &&
+                       (registers == 0 || launch.registers == registers) && launch.spill_store_bytes == stores &&
+                       launch.spill_load_bytes == loads;
+    std::exit(right ? 0 : 3);
+  };
+  const std::string script = ::testing::TempDir() + "sim_ptxas." + std::to_string(::getpid());
+  {
+    std::ofstream file(script);
+    file << "#!/bin/sh\ngrep -q '[.]entry k' \"$5\" || exit 1\ncat <<TEXT\n"
+            "ptxas info    : 0 bytes gmem\n"
+            "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+            "ptxas info    : Function properties for k\n"
+            "    640 bytes stack frame, 1232 bytes spill stores, 1340 bytes spill loads\n"
+            "ptxas info    : Used 254 registers, used 1 barriers, 640 bytes cumulative stack size\nTEXT\n";
+  }
+  ::chmod(script.c_str(), 0700);
+  EXPECT_EXIT(counted(script, 254, 1232, 1340), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(counted("", 0, 0, 0), ::testing::ExitedWithCode(0), "");
+  ::unlink(script.c_str());
+  EXPECT_EXIT(counted("/no/such/program", 0, 0, 0), ::testing::ExitedWithCode(1), "CORRLOOM_SIM_PTXAS");
 }
 
 }  // namespace

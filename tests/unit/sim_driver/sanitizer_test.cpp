@@ -60,9 +60,90 @@ constexpr Planted kPlanted[] = {
     {"Deadlock", "deadlock", CUDA_ERROR_LAUNCH_TIMEOUT, 1, 64,
      "setp.lt.u32 %p, %t, 32; @%p bra A; bar.sync 1; bra E; A: bar.sync 0; E:",
      "setp.lt.u32 %p, %t, 32; @%p bra A; bar.sync 0; bra E; A: bar.sync 0; E:"},
+    {"WriteToConstants", "write to read-only memory", CUDA_ERROR_ILLEGAL_ADDRESS, 1, 1,
+     ".reg .b64 %g; cvta.param.u64 %g, out; st.u32 [%g], %t;",
+     ".reg .b64 %g; cvta.param.u64 %g, out; ld.u32 %x, [%g];"},
+    {"ParameterBounds", "constant memory out of bounds", CUDA_ERROR_ILLEGAL_ADDRESS, 1, 1,
+     ".reg .b64 %g; cvta.param.u64 %g, out; ld.u32 %x, [%g+256];",
+     ".reg .b64 %g; cvta.param.u64 %g, out; ld.u32 %x, [%g+8];"},
+    {"StaleReadOnlyLoad", "stale read-only load", CUDA_ERROR_LAUNCH_FAILED, 1, 32,
+     "st.global.u32 [%o], %t; ld.global.nc.u32 %x, [%o];", "st.global.u32 [%o], %t; ld.global.nc.u32 %x, [%i];"},
+    {"AsyncCopyNotWaitedFor", "unsynchronised asynchronous copy", CUDA_ERROR_LAUNCH_FAILED, 1, 32,
+     "cp.async.ca.shared.global [%a], [%i], 4; cp.async.commit_group; ld.shared.u32 %x, [%a]; cp.async.wait_all;",
+     "cp.async.ca.shared.global [%a], [%i], 4; cp.async.commit_group; cp.async.wait_group 0; ld.shared.u32 %x, [%a];"},
+    {"AsyncGroupNotWaitedFor", "unsynchronised asynchronous copy", CUDA_ERROR_LAUNCH_FAILED, 1, 32,
+     "cp.async.ca.shared.global [%a], [%i], 4; cp.async.commit_group; cp.async.ca.shared.global [%a+256], [%i], 4; "
+     "cp.async.commit_group; cp.async.wait_group 1; ld.shared.u32 %x, [%a+256]; cp.async.wait_all;",
+     "cp.async.ca.shared.global [%a], [%i], 4; cp.async.commit_group; cp.async.ca.shared.global [%a+256], [%i], 4; "
+     "cp.async.commit_group; cp.async.wait_group 1; ld.shared.u32 %x, [%a]; cp.async.wait_all;"},
+    {"BulkCopyNotWaitedFor", "unsynchronised asynchronous copy", CUDA_ERROR_LAUNCH_FAILED, 1, 4,
+     "BULK ld.shared.u32 %x, [%a]; bar.sync 0; W: mbarrier.try_wait.parity.shared::cta.b64 %q, [%s+256], 0; @!%q bra "
+     "W;",
+     "BULK bar.sync 0; W: mbarrier.try_wait.parity.shared::cta.b64 %q, [%s+256], 0; @!%q bra W; ld.shared.u32 %x, "
+     "[%a];"},
+    {"MissingProxyFence", "missing proxy fence", CUDA_ERROR_LAUNCH_FAILED, 1, 4,
+     "st.shared.u32 [%a], %t; bar.sync 0; setp.ne.u32 %p, %t, 0; @%p bra E; "
+     "cp.async.bulk.global.shared::cta.bulk_group "
+     "[%out], [%s], 16; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; E:",
+     "st.shared.u32 [%a], %t; fence.proxy.async.shared::cta; bar.sync 0; setp.ne.u32 %p, %t, 0; @%p bra E; "
+     "cp.async.bulk.global.shared::cta.bulk_group [%out], [%s], 16; cp.async.bulk.commit_group; "
+     "cp.async.bulk.wait_group 0; E:"},
+    {"IndirectCallToNowhere", "invalid program counter", CUDA_ERROR_INVALID_PC, 1, 1,
+     "P: .callprototype _ (); mov.u64 %l, 4096; call %l, P;", "mov.u64 %l, 4096;"},
+    {"WarpRace", "race", CUDA_ERROR_LAUNCH_FAILED, 1, 32,
+     "st.shared.u32 [%a], %t; xor.b32 %z, %t, 1; shl.b32 %z, %z, 2; add.u32 %z, %z, %s; ld.shared.u32 %x, [%z];",
+     "st.shared.u32 [%a], %t; bar.warp.sync -1; xor.b32 %z, %t, 1; shl.b32 %z, %z, 2; add.u32 %z, %z, %s; "
+     "ld.shared.u32 %x, [%z];"},
+    {"MissingThreadFence", "race", CUDA_ERROR_LAUNCH_FAILED, 2, 1,
+     "mov.u32 %x, %ctaid.x; setp.ne.u32 %p, %x, 0; @%p bra R; st.global.u32 [%out], %t; st.volatile.global.u32 [%in], "
+     "7; "
+     "bra E; R: ld.volatile.global.u32 %y, [%in]; setp.ne.u32 %p, %y, 7; @%p bra R; ld.global.u32 %z, [%out]; E:",
+     "mov.u32 %x, %ctaid.x; setp.ne.u32 %p, %x, 0; @%p bra R; st.global.u32 [%out], %t; membar.gl; "
+     "st.volatile.global.u32 [%in], 7; bra E; R: ld.volatile.global.u32 %y, [%in]; setp.ne.u32 %p, %y, 7; @%p bra R; "
+     "ld.global.u32 %z, [%out]; E:"},
+    {"MbarrierThatIsNone", "barrier misuse", CUDA_ERROR_ILLEGAL_INSTRUCTION, 1, 1,
+     "mbarrier.arrive.shared::cta.b64 %l, [%s];",
+     "mbarrier.init.shared::cta.b64 [%s], 1; mbarrier.arrive.shared::cta.b64 %l, [%s];"},
+    {"StackOverflow", "stack overflow", CUDA_ERROR_LAUNCH_FAILED, 1, 1,
+     "{ .param .b32 q; st.param.b32 [q], 1000000; call.uni deeper, (q); }",
+     "{ .param .b32 q; st.param.b32 [q], 10; call.uni deeper, (q); }"},
+    {"Assertion", "assertion", CUDA_ERROR_ASSERT, 1, 1, "setp.ge.u32 %p, %t, 0; ASSERT",
+     "setp.gt.u32 %p, %t, 0; ASSERT"},
     {"Trap", "trap", CUDA_ERROR_LAUNCH_FAILED, 1, 32, "setp.eq.u32 %p, %t, 9; @%p trap;",
      "setp.eq.u32 %p, %t, 99; @%p trap;"},
 };
+
+/// Functions that some bodies call, and text that stands for words of theirs.
+constexpr const char* kFunctions =
+    ".global .align 1 .b8 text[5] = {116, 101, 120, 116, 0};\n"
+    ".extern .func __assertfail (.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n"
+    ".func deeper (.param .b32 n) { .reg .b32 %r; .reg .pred %p; .local .b8 big[512]; ld.param.b32 %r, [n]; "
+    "st.local.u32 [big], %r; sub.u32 %r, %r, 1; setp.eq.u32 %p, %r, 0; @%p ret; "
+    "{ .param .b32 q; st.param.b32 [q], %r; call.uni deeper, (q); } ret; }\n";
+
+std::string with_words(std::string body) {
+  const std::pair<std::string, std::string> words[] = {
+      {"BULK",
+       "setp.ne.u32 %p, %t, 0; @!%p mbarrier.init.shared::cta.b64 [%s+256], 1; fence.proxy.async; bar.sync 0; @%p bra "
+       "B; "
+       "mbarrier.arrive.expect_tx.shared::cta.b64 %l, [%s+256], 16; "
+       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%in], 16, [%s+256]; B:"},
+      {"ASSERT",
+       "@!%p bra E; { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; "
+       "mov.u64 %l, text; cvta.global.u64 %l, %l; st.param.b64 [a], %l; st.param.b64 [b], %l; "
+       "st.param.b32 [c], 7; st.param.b64 [d], %l; st.param.b64 [e], 1; "
+       "call.uni __assertfail, (a, b, c, d, e); } E:"}};
+  for (const auto& [word, text] : words) {
+    if (const size_t at = body.find(word); at != std::string::npos) body.replace(at, word.size(), text);
+  }
+  return body;
+}
+
+/// The text for a newer machine, whose instructions some bodies need.
+std::string modern(std::string text) {
+  const std::string target = ".target sm_80";
+  return text.replace(text.find(target), target.size(), ".target sm_90");
+}
 
 class PlantedFault : public DriverTest, public ::testing::WithParamInterface<Planted> {
  protected:
@@ -84,7 +165,7 @@ class PlantedFault : public DriverTest, public ::testing::WithParamInterface<Pla
     const Planted& planted = GetParam();
     const unsigned words = planted.blocks * planted.threads;
     const CUdeviceptr in = upload(std::vector<uint32_t>(words, 1)), out = allocate(words * 4);
-    const CUfunction function = load(kernel_text(std::string(kPrologue) + body));
+    const CUfunction function = load(modern(kernel_text(kPrologue + with_words(body), kFunctions)));
     testing::internal::CaptureStderr();
     EXPECT_CU(CUDA_SUCCESS, launch(function, planted.blocks, planted.threads, out, in, 0));
     const CUresult result = cu().cuCtxSynchronize();
