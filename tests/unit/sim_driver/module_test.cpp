@@ -215,7 +215,7 @@ TEST_F(Modules, TheLinkerJoinsTexts) {
       cu().cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, caller.data(), caller.size() + 1, "caller", 0, nullptr, nullptr));
   void* image = nullptr;
   size_t bytes = 0;
-  EXPECT_CU(CUDA_ERROR_NOT_FOUND, cu().cuLinkComplete(link, &image, &bytes));
+  EXPECT_CU(CUDA_ERROR_INVALID_PTX, cu().cuLinkComplete(link, &image, &bytes));
   EXPECT_THAT(std::string(log), HasSubstr("twice"));
   ASSERT_OK(
       cu().cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, callee.data(), callee.size() + 1, "callee", 0, nullptr, nullptr));

@@ -186,7 +186,7 @@ TEST_P(PlantedFault, IsFound) {
   for (uint64_t i = 0; i < count(0); ++i) {
     corrloom_sim_finding finding;
     ASSERT_EQ(get(0, i, &finding), 1);
-    found |= std::string(finding.kind) == planted.kind && finding.ptx_line >= 11;
+    found |= std::string(finding.kind) == planted.kind && finding.ptx_line >= 6;
   }
   EXPECT_TRUE(found) << report;
 }
