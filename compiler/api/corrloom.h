@@ -429,4 +429,54 @@ class CORRLOOM_API Module {
   std::shared_ptr<api::ModuleState> state_;
 };
 
+/// Trains a module: each step computes a loss and its gradients by all parameters in one op, and changes the parameters
+/// where they are. A handle: copies name the same training. One thread at a time.
+///
+///   Training training(ops["loss"], net, Library::load("std")["adam"]);
+///   training.set("rate", 1e-3);
+///   for (...) training.step(X, T);
+///   std::printf("%g\n", training.loss().item());
+///
+/// The parameters of one dtype lie one behind the other in a tensor of the training, of which the module's are views;
+/// so do their gradients, and what the update remembers. Nothing that stays is allocated after the first step for
+/// inputs of the same types, and nothing is waited for.
+class CORRLOOM_API Training {
+ public:
+  /// `loss`: its first result is a float of rank 0, which is derived; its arguments that are called as parameters of
+  /// the module are these, the others are the inputs of a step. `names` says which parameter an argument is where they
+  /// are called otherwise: `{{"W", "0.W"}}`. `update`: an op on any number of dimensions that acts on each element by
+  /// itself, as those of the standard library do: a parameter, its gradient, and tensors that it remembers (zeros at
+  /// first), of which every result takes over one (`in`); then numbers, of which an integer one counts the steps
+  /// from 1. Throws InputError when one of them has another form, and CompileError when the loss has no derivative.
+  Training(const Op& loss, const Module& net, const Op& update, const std::map<std::string, std::string>& names = {},
+           const GradOptions& options = {});
+
+  /// Gives a number of the update a value for all steps from now on. Throws InputError for another name.
+  const Training& set(const std::string& name, double value) const;
+  /// One step for these inputs, which are on the module's device. Throws InputError when they do not suit or when a
+  /// number of the update has no value.
+  template <class... Arguments>
+  const Training& step(const Arguments&... inputs) const {
+    const std::array<Argument, sizeof...(Arguments)> all{Argument(inputs)...};
+    return step_on(all);
+  }
+  const Training& step_on(std::span<const Argument> inputs) const;
+
+  /// The loss before the last step changed the parameters, on their device. The next step writes over it.
+  Tensor loss() const;
+  /// All results of the loss, in its order; as `loss`.
+  std::vector<Tensor> results() const;
+  /// Of every parameter under its name; as `loss`.
+  std::vector<std::pair<std::string, Tensor>> gradients() const;
+  std::int64_t steps() const;
+  /// The op that computes results and gradients.
+  const Op& value_and_grad() const;
+  /// What one step for inputs of these types launches.
+  std::vector<KernelInfo> kernels(const std::vector<TypeArgument>& inputs) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
 }  // namespace corrloom

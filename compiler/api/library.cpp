@@ -130,8 +130,8 @@ std::vector<std::string> Library::op_names() const {
   return names;
 }
 
-Derivative Library::derivative(const std::string& op, const std::vector<std::string>& wrt,
-                               const GradOptions& options) const {
+Derivative api::derive(const frontend::Program& program, const std::string& op, const std::vector<std::string>& wrt,
+                       const GradOptions& options) {
   frontend::DerivativeOptions wishes{wrt, options.name};
   using Mode = frontend::DerivativeOptions::Intermediates;
   wishes.intermediates = options.intermediates == Intermediates::KeepAll        ? Mode::KeepAll
@@ -141,9 +141,14 @@ Derivative Library::derivative(const std::string& op, const std::vector<std::str
   wishes.keep = options.keep;
   wishes.recompute = options.recompute;
   Diagnostics diagnostics;
-  auto derived = state_->program().derivative(op, wishes, diagnostics);
+  auto derived = program.derivative(op, wishes, diagnostics);
   if (!derived) throw CompileError(diagnostics.render());
   return {std::move(derived->name), std::move(derived->text), std::move(derived->intermediates)};
+}
+
+Derivative Library::derivative(const std::string& op, const std::vector<std::string>& wrt,
+                               const GradOptions& options) const {
+  return api::derive(state_->program(), op, wrt, options);
 }
 
 std::vector<Derivative> Library::declared_derivatives() const {

@@ -208,6 +208,10 @@ class LibraryState : public std::enable_shared_from_this<LibraryState> {
   std::map<std::string, std::vector<std::unique_ptr<OpCore>>> ops_;
 };
 
+/// The derivative of an op of a program. Throws CompileError when there is none.
+Derivative derive(const frontend::Program& program, const std::string& op, const std::vector<std::string>& wrt,
+                  const GradOptions& options);
+
 /// What code for a device is compiled for. Throws RuntimeError when the device is not there.
 kernel::Target target_of(Device device);
 /// The target of a name. Throws InputError, which lists those there are.

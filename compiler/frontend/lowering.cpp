@@ -127,7 +127,15 @@ bool same_product(const std::vector<Expr>& a, const std::vector<Expr>& b) {
 
 bool is_nonnegative(const tensor::Graph& graph, const Expr& expr) {
   return affine::is_nonnegative(expr, [&](SymbolId symbol) {
-    return graph.symbols[static_cast<std::size_t>(symbol.index)].kind == tensor::Symbol::Kind::Dimension;
+    if (graph.symbols[static_cast<std::size_t>(symbol.index)].kind == tensor::Symbol::Kind::Dimension) return true;
+    // An attribute that is a dimension of an argument agrees with it.
+    return std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](TensorId input) {
+      const std::vector<Expr>& extents = graph.op(input).extents;
+      return std::any_of(extents.begin(), extents.end(), [&](const Expr& extent) {
+        const auto* one = std::get_if<scalar::SymbolRef>(&extent->kind);
+        return one != nullptr && one->symbol == symbol;
+      });
+    });
   });
 }
 

@@ -12,7 +12,7 @@ import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 PAGE = FOLDER.parents[1] / "docs" / "std.md"
-FILES = ["correlation", "pooling", "matrices", "activations", "losses", "normalisation", "attention", "indexing", "shapes", "images", "generators"]
+FILES = ["correlation", "pooling", "matrices", "activations", "losses", "normalisation", "attention", "indexing", "shapes", "images", "generators", "optimisers"]
 ITEM = re.compile(r"((?:^#.*\n)+)^(op|fn) (\w+)", re.M)
 INTRODUCTION = """# The standard library
 

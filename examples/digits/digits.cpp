@@ -48,48 +48,6 @@ void shuffle(std::vector<std::int64_t>& numbers, std::uint64_t seed) {
               numbers[static_cast<std::size_t>(draws.data<std::int64_t>()[k] % (k + 1))]);
 }
 
-/// A network with what Adam remembers of every parameter.
-class Trainer {
- public:
-  Trainer(const Library& ops, const Module& net, Device device)
-      : loss_(ops["loss"]), d_loss_(ops["d_loss"]), adam_(ops["adam"]), net_(net) {
-    for (const auto& [name, value] : net.parameters()) {
-      means_.push_back(zeros(value.shape(), f32, device));
-      squares_.push_back(zeros(value.shape(), f32, device));
-    }
-  }
-
-  Tensor loss(const Tensor& X, const Tensor& T) const { return loss_.call(arguments(X, T)).front(); }
-
-  /// One step on a batch. Everything stays on the device; parameters change where they are.
-  void step(const Tensor& X, const Tensor& T, double rate) {
-    std::vector<Argument> call = arguments(X, T);
-    call.emplace_back(1.0f);  // the derivative of the loss by itself
-    const std::vector<Tensor> gradients = d_loss_.call(call);
-    ++steps_;
-    const double mean_correction = 1 - std::pow(0.9, steps_),
-                 square_correction = std::sqrt(1 - std::pow(0.999, steps_));
-    const auto parameters = net_.parameters();
-    for (std::size_t k = 0; k < gradients.size(); ++k) {
-      adam_.all(parameters[k].second, means_[k], squares_[k], gradients[k],
-                static_cast<float>(rate * square_correction / mean_correction),
-                static_cast<float>(1e-8 * square_correction));
-    }
-  }
-
- private:
-  std::vector<Argument> arguments(const Tensor& X, const Tensor& T) const {
-    std::vector<Argument> out{X, T};
-    for (const auto& [name, value] : net_.parameters()) out.emplace_back(value);
-    return out;
-  }
-
-  Op loss_, d_loss_, adam_;
-  Module net_;
-  std::vector<Tensor> means_, squares_;
-  int steps_ = 0;
-};
-
 Tensor numbers_on(const std::vector<std::int64_t>& numbers, Device device) {
   return Tensor::from(numbers, {static_cast<std::int64_t>(numbers.size())}, device);
 }
@@ -134,32 +92,39 @@ void run(const std::string& folder, const std::string& out, int epochs, std::int
   std::printf("%s\n%zu images to learn from, %zu to test with\n", net.to_string().c_str(), data.training.size(),
               data.test.size());
 
-  Trainer trainer(ops, net, device);
+  // One op for the loss and its gradients, one for what they change: both run where the parameters are.
+  const Training training(ops["loss"], net, Library::load("std")["adam"]);
+  std::printf("a step is %zu kernels\n",
+              training.kernels({TensorType{f32, {kBatch, 8, 8}}, TensorType{i64, {kBatch}}}).size());
   const auto start = std::chrono::steady_clock::now();
   const std::int64_t steps = std::min(static_cast<std::int64_t>(data.training.size()) / kBatch, most_steps);
-  std::vector<float> losses;
+  // Losses stay on the device: to look at one is to wait for it.
+  const Tensor losses = zeros({epochs * steps}, f32, device);
   for (int epoch = 0; epoch < epochs; ++epoch) {
     shuffle(data.training, static_cast<std::uint64_t>(epoch));
+    // The rate falls to a tenth on the way.
+    training.set("rate", 3e-3 * std::pow(0.1, static_cast<double>(epoch) / epochs));
     for (std::int64_t step = 0; step < steps; ++step) {
       const auto first = data.training.begin() + step * kBatch;
       const Tensor I = numbers_on({first, first + kBatch}, device);
-      const Tensor X = ops["batch"](data.images, I), T = ops["batch_labels"](data.labels, I);
-      // The rate falls to a tenth on the way.
-      trainer.step(X, T, 3e-3 * std::pow(0.1, static_cast<double>(epoch) / epochs));
-      losses.push_back(static_cast<float>(trainer.loss(X, T).item()));
-      draw_progress(epoch * steps + step + 1, epochs * steps);
+      training.step(ops["batch"](data.images, I), ops["batch_labels"](data.labels, I));
+      const std::int64_t done = epoch * steps + step;
+      losses.slice(0, done, done + 1).copy_from(training.loss().reshape({1}));
+      draw_progress(done + 1, epochs * steps);
     }
   }
+  const Tensor course = losses.to(cpu());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::vector<std::int64_t> wrong = misread(data, readings(ops, net, data, data.test));
   const auto share = [&](const std::vector<std::int64_t>& pairs) {
     return 100.0 * (1 - static_cast<double>(pairs.size()) / 2 / static_cast<double>(data.test.size()));
   };
-  std::printf("loss %.4f -> %.4f in %zu steps, %.1f s on %s\n", losses.front(), losses.back(), losses.size(), seconds,
-              device.name().c_str());
+  std::printf("loss %.4f -> %.4f in %zu steps, %.1f s on %s\n", course.element(0).as_f64(),
+              course.element(course.element_count() - 1).as_f64(), static_cast<std::size_t>(course.element_count()),
+              seconds, device.name().c_str());
   std::printf("test accuracy %.2f %% (%zu of %zu misread)\n", share(wrong), wrong.size() / 2, data.test.size());
 
-  io::save(out + "/loss.png", pictures["curve"](Tensor::from(losses, {static_cast<std::int64_t>(losses.size())})));
+  io::save(out + "/loss.png", pictures["curve"](course));
   if (!wrong.empty()) {
     const Tensor I = Tensor::from(wrong, {static_cast<std::int64_t>(wrong.size()) / 2, 2});
     io::save(out + "/misread.png", pictures["sheet"](data.images.to(cpu()), I));

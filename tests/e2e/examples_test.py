@@ -105,6 +105,32 @@ def check_devices_with_two_gpus(programs, folder):
     assert answers["where the weights of its first layer are"] == "cuda:0", text
 
 
+def check_linear(programs, folder):
+    for cuda, device in (("off", "cpu"), ("sim", "cuda:0")):
+        done = run([programs / "example_linear", EXAMPLES / "linear"], CORRLOOM_CUDA=cuda)
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.split("\n")
+        assert lines[lines.index("the device of its weight") + 1].strip() == device, done.stdout
+        assert f"f32[2, 1] on {device}" in done.stdout and f"f32[1, 3] on {device}" in done.stdout, done.stdout
+        # Both rows of X are ones: each output y is the sum of the weights (b = 0), the loss y^2, and every dW = db = 2*y.
+        y, loss, (dw, *others), db = (numbers_below(lines, name) for name in ("net(X)", "loss", "dW", "db"))
+        assert y[0] == y[1] and abs(loss[0] - y[0] ** 2) < 1e-4 and abs(dw - 2 * y[0]) < 1e-3, done.stdout
+        assert others == [dw, dw] and abs(db[0] - dw) < 1e-3, done.stdout
+        assert "op loss_and_grad(" in done.stdout and "dW[o, i] = " in done.stdout, done.stdout
+        assert float(re.search(r"loss after 100 steps: (\S+)", done.stdout).group(1)) < 1e-6, done.stdout
+        learned = numbers_below(lines, "what it has learned of 2, -3, 0.5")
+        assert all(abs(a - b) < 1e-2 for a, b in zip(learned, (2, -3, 0.5))), done.stdout
+
+
+def numbers_below(lines, question):
+    """The elements of the tensor that is printed below a question, whose first line is its type."""
+    at, numbers = lines.index(question) + 2, []
+    while at < len(lines) and re.match(r"^[ \[]*[-\d]", lines[at]):
+        numbers += [float(text) for text in re.findall(r"-?\d+\.?\d*(?:e[-+]\d+)?", lines[at])]
+        at += 1
+    return numbers
+
+
 def digits(programs, folder, *arguments, cuda="off"):
     done = subprocess.run([programs / "example_digits", EXAMPLES / "digits", folder, *arguments], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "CORRLOOM_CUDA": cuda})
@@ -115,6 +141,7 @@ def digits(programs, folder, *arguments, cuda="off"):
 
 def check_digits(programs, folder):
     text = digits(programs, folder)
+    assert int(re.search(r"a step is (\d+) kernels", text).group(1)) <= 32, text
     assert float(re.search(r"test accuracy ([\d.]+) %", text).group(1)) >= 98, text
     assert png_bytes(folder / "loss.png")[0][:2] == (480, 240)
     assert png_bytes(folder / "misread.png")[0][0] == 144
@@ -131,7 +158,7 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     args = parser.parse_args()
     checks = [check_quickstart, check_quickstart_usage, check_pointwise_conv, check_correlation, check_edges, check_edges_refuses,
-              check_devices_without_gpu, check_devices_with_two_gpus, check_digits, check_digits_on_a_simulated_gpu]
+              check_devices_without_gpu, check_devices_with_two_gpus, check_linear, check_digits, check_digits_on_a_simulated_gpu]
     failed = 0
     for check in checks:
         with tempfile.TemporaryDirectory() as folder:

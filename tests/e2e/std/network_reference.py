@@ -446,3 +446,35 @@ def rotary_embedding(draw):
             turned[..., n, d] = (f64(x)[..., n, d] + 1j * f64(x)[..., n, half + d]) * complex(math.cos(angle), math.sin(angle))
     y = np.concatenate([turned.real, turned.imag], -1)
     return Call("rotary_embedding", {"X": x, "start": start}, {"Y": y.astype(x.dtype)}, {"base": 100.0}, 4, np.abs(f64(x)).max(initial=0) * 2)
+
+
+# ---- Optimisers ----
+
+def optimiser(name, moments, attributes):
+    """A step in f64 from a state that some steps have left. Roundings: a handful, and the difference at the end."""
+    def draw_call(draw):
+        dtype, shape = draw.dtype("float"), draw.batch()
+        w, g = draw.real(shape, dtype), draw.real(shape, dtype)
+        state = {"M": draw.real(shape, dtype), "V": np.asarray(np.abs(draw.real(shape, dtype)))}
+        rate, step = 0.125, int(draw.rng.integers(1, 20))
+        a = dict(attributes)
+        inputs = {"W": w, "dW": g, **{key: state[key] for key in ("M", "V")[:moments]}, "rate": rate}
+        w64, g64, m64, v64 = (f64(x) for x in (w, g, state["M"], state["V"]))
+        scale = np.abs(w64) + np.abs(g64) + np.abs(m64) + v64 + 1
+        if moments < 2:
+            m = a.get("mu", 0) * m64 + g64 + a["decay"] * w64
+            results = {"W2": w64 - rate * m, **({"M2": m} if moments else {})}
+        else:
+            inputs["step"] = step
+            m, v = a["beta1"] * m64 + (1 - a["beta1"]) * g64, a["beta2"] * v64 + (1 - a["beta2"]) * g64 ** 2
+            along = m / (1 - a["beta1"] ** step) / (np.sqrt(v / (1 - a["beta2"] ** step)) + a["eps"])
+            scale = scale + g64 ** 2 + np.abs(along)
+            results = {"W2": w64 - rate * (along + a.get("decay", 0) * w64), "M2": m, "V2": v}
+        return Call(name, inputs, {key: np.asarray(value).astype(dtype) for key, value in results.items()}, a, 40, float(np.max(scale, initial=1)))
+    REFERENCES[name] = draw_call
+
+
+optimiser("sgd", 0, {"decay": 0.25})
+optimiser("sgd_momentum", 1, {"mu": 0.75, "decay": 0.25})
+optimiser("adam", 2, {"beta1": 0.75, "beta2": 0.875, "eps": 0.125})
+optimiser("adam_w", 2, {"beta1": 0.75, "beta2": 0.875, "eps": 0.125, "decay": 0.25})
