@@ -361,8 +361,11 @@ class CORRLOOM_API Library {
   Derivative derivative(const std::string& op, const std::vector<std::string>& wrt,
                         const GradOptions& options = {}) const;
   /// The op of that name with tensors for its `param` inputs, which have no values yet. `sizes` gives attributes, and
-  /// dimensions of those inputs: `{{"I", 784}, {"O", 10}}`. Throws InputError for a name that is neither.
-  Module module(const std::string& name, const Attributes& sizes = {}) const;
+  /// dimensions of those inputs: `{{"I", 784}, {"O", 10}}`, `{{"D.0", 3}, {"D.1", 4}}` for a pack `...D`. `types` says
+  /// what type parameters stand for, those left out for f32 (`integer` ones for i64). Throws InputError for a name that
+  /// is none of these, and when a pack of a parameter has no sizes.
+  Module module(const std::string& name, const Attributes& sizes = {},
+                const std::map<std::string, DType>& types = {}) const;
 
  private:
   explicit Library(std::shared_ptr<api::LibraryState> state) : state_(std::move(state)) {}

@@ -43,7 +43,7 @@ void gather_declared(const ModuleState& state, const std::string& prefix, std::m
 
 /// Calls the op of a module with all of its arguments. What it owns is packed once as long as it does not change.
 std::vector<Tensor> call_with(ModuleState& state, std::span<const Argument> arguments) {
-  const api::OpCore& core = *state.op->core();
+  const api::OpCore& core = state.op->core()->instance_for(arguments);
   std::vector<Tensor> constants;
   for (const ParameterSet::Parameter& parameter : state.parameters.parameters()) {
     if (core.constant_parameters().contains(parameter.name)) constants.push_back(parameter.value);
@@ -117,16 +117,51 @@ std::optional<std::int64_t> extent_of(const scalar::Expr& extent, const tensor::
 
 }  // namespace
 
-Module Library::module(const std::string& name, const Attributes& sizes) const {
+namespace {
+
+/// What the types and packs of a generic op stand for in its parameters. Packs of other inputs may have any rank in a
+/// call; here they have one dimension.
+frontend::Instance instance_of(const Op& op, const Attributes& sizes, const std::map<std::string, DType>& types) {
+  const frontend::OpSignature& signature = op.core()->signature();
+  frontend::Instance instance = frontend::example_instance(signature, 1);
+  for (auto& [name, dtype] : instance.types) {
+    const auto given = types.find(name);
+    dtype = given != types.end()   ? given->second
+            : is_float(dtype)      ? DType::F32
+            : dtype == DType::Bool ? dtype
+                                   : DType::I64;
+  }
+  for (const auto& [name, dtype] : types) {
+    if (instance.types.count(name) == 0)
+      throw InputError("op `" + op.name() + "` has no type parameter `" + name + "`\n  note: it is declared at " +
+                       op.info().place + ": " + op.info().text);
+  }
+  for (auto& [pack, rank] : instance.ranks) {
+    std::size_t given = 0;
+    while (sizes.count(pack + "." + std::to_string(given)) != 0) ++given;
+    const std::string written = "..." + pack;
+    for (const ParameterInfo& parameter : op.info().parameters) {
+      const bool has_pack = std::find(parameter.dims.begin(), parameter.dims.end(), written) != parameter.dims.end();
+      if (parameter.is_owned && has_pack && given == 0)
+        throw InputError("parameter `" + parameter.name + "` of op `" + op.name() + "` is " + parameter.to_string() +
+                         ": give the sizes of `" + written + "`, as in {{\"" + pack + ".0\", 3}}");
+    }
+    if (given > 0) rank = given;
+  }
+  return instance;
+}
+
+}  // namespace
+
+Module Library::module(const std::string& name, const Attributes& sizes,
+                       const std::map<std::string, DType>& types) const {
   const Op plain = (*this)[name];
   const Op op = plain.with(attributes_of(plain.info(), sizes));
-  if (op.core()->signature().is_generic()) {
-    throw InputError("op `" + op.name() +
-                     "` has type parameters or packs, so the types of the tensors that a module of it would own are "
-                     "not known\n  note: it is declared at " +
-                     op.info().place + ": " + op.info().text);
-  }
-  const std::shared_ptr<const tensor::Graph> graph = op.core()->graph();
+  const frontend::Instance instance = instance_of(op, sizes, types);
+  const std::shared_ptr<const tensor::Graph> graph =
+      op.core()->signature().is_generic()
+          ? state_->instance(op.core()->name(), instance, op.core()->attributes()).graph()
+          : op.core()->graph();
   const std::map<std::string, std::int64_t> dimensions = dimensions_of(op.info(), *graph, sizes);
   auto state = std::make_shared<ModuleState>();
   std::size_t tensor = 0;

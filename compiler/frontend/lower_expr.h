@@ -86,7 +86,7 @@ class ExprLowering {
   /// The reads in which the index variable, or the pack of them, stands alone as a subscript, without a pad and not
   /// under a condition that mentions it.
   /// `has_unknown_sources` tells afterwards whether it stands alone in a read of a tensor that has an error of its own.
-  std::vector<RangeSource> range_sources(const ast::Expr& expr, const std::string& variable);
+  std::vector<RangeSource> range_sources(const ast::Expr& expr, const std::string& variable, bool takes_padded = false);
   bool has_unknown_sources() const { return has_unknown_sources_; }
   /// The extent that they give; later ones are required to agree. Null when there are none. `part` counts along a pack.
   Expr extent_from(const std::vector<RangeSource>& sources, const std::string& variable, std::size_t part = 0);

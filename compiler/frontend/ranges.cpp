@@ -10,8 +10,9 @@ namespace {
 class RangeFinder {
  public:
   using Tensors = std::function<std::optional<TensorId>(const std::string&)>;
-  RangeFinder(const Context& context, const std::string& variable, Tensors tensors)
-      : context_(context), variable_(variable), tensors_(std::move(tensors)) {}
+  /// `takes_padded`: a pack takes its ranges from reads with padding, too.
+  RangeFinder(const Context& context, const std::string& variable, Tensors tensors, bool takes_padded)
+      : context_(context), variable_(variable), tensors_(std::move(tensors)), takes_padded_(takes_padded) {}
 
   std::vector<RangeSource> run(const ast::Expr& expr) {
     visit(expr);
@@ -50,7 +51,8 @@ class RangeFinder {
   }
 
   void visit_read(const ast::Read& read, const Span& span) {
-    const std::optional<TensorId> tensor = read.padding ? std::nullopt : tensors_(read.name.text);
+    const bool is_taken = !read.padding || takes_padded_;
+    const std::optional<TensorId> tensor = is_taken ? tensors_(read.name.text) : std::nullopt;
     // A pack takes the dimensions that the other subscripts leave.
     const std::size_t others = read.subscripts.size() - 1;
     const std::size_t rank = tensor ? context_.rank(*tensor) : 0;
@@ -62,7 +64,8 @@ class RangeFinder {
       if (expr != nullptr && !is_variable(**expr)) visit(**expr);
       if ((expr != nullptr && is_variable(**expr)) || (pack != nullptr && pack->name.text == variable_)) {
         const std::size_t count = pack != nullptr ? packed : 1;
-        if (tensor) found_.push_back({*tensor, read.name.text, dimension, span, count});
+        if (tensor && (pack != nullptr || !read.padding))
+          found_.push_back({*tensor, read.name.text, dimension, span, count});
         has_unknown_ = has_unknown_ || (!tensor && !read.padding);
       }
       dimension += pack != nullptr ? packed : 1;
@@ -88,6 +91,7 @@ class RangeFinder {
   const Context& context_;
   const std::string& variable_;
   Tensors tensors_;
+  bool takes_padded_;
   std::unordered_set<std::string> carriers_;
   std::vector<RangeSource> found_;
   bool has_unknown_ = false;
@@ -95,8 +99,10 @@ class RangeFinder {
 
 }  // namespace
 
-std::vector<RangeSource> ExprLowering::range_sources(const ast::Expr& expr, const std::string& variable) {
-  RangeFinder finder(context_, variable, [&](const std::string& name) { return tensor_named(name); });
+std::vector<RangeSource> ExprLowering::range_sources(const ast::Expr& expr, const std::string& variable,
+                                                     bool takes_padded) {
+  RangeFinder finder(
+      context_, variable, [&](const std::string& name) { return tensor_named(name); }, takes_padded);
   std::vector<RangeSource> sources = finder.run(expr);
   // A read of the wrong rank is an error of its own, and gives nothing.
   const auto erased = std::erase_if(sources, [&](const RangeSource& source) {
@@ -113,7 +119,9 @@ std::optional<std::vector<Expr>> ExprLowering::pack_extents(const ast::Expr& bod
                                 "it has the extents of the dimensions in whose place it stands");
     return {};
   }
-  const std::vector<RangeSource> sources = range_sources(body, name);
+  std::vector<RangeSource> sources = range_sources(body, name);
+  // A pack stands as it is, so that padding changes nothing; and its ranges cannot be written.
+  if (sources.empty() && !has_unknown_sources_) sources = range_sources(body, name, true);
   if (sources.empty()) {
     if (has_unknown_sources_ || context_.has_gaps) return {};
     context_.diagnostics.report(Code::E0206, pack.span, "the ranges of " + quoted("..." + name) + " are not known",

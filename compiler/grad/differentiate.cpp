@@ -100,6 +100,7 @@ class Differentiation {
     const std::string suffix(tensor::name_of(statement.reductions.front().kind));
     const TensorId part = notation().add(
         {whole.name + "." + suffix, statement.reductions.front().dtype, whole.extents, Tensor::Kind::Local});
+    origins_[part.index] = statement.target;
     Statement reduction{part, statement.axes, scalar::accumulator(0, statement.reductions.front().dtype),
                         std::move(statement.reductions)};
     std::unordered_map<AxisId, Expr> renamed;
@@ -286,6 +287,7 @@ class Differentiation {
   void reverse(std::size_t at) {
     const Statement statement = notation().statements[at];
     const TensorId target = statement.target;
+    reversed_ = target;
     const bool is_reached = received_.count(target.index) != 0 && !received(target).gathers.empty();
     if (!is_reached || !is_active_[static_cast<std::size_t>(target.index)]) return;
     const TensorId cotangent = cotangent_of(target, statement.axes);
@@ -335,7 +337,9 @@ class Differentiation {
   }
 
   void refuse(std::string title) {
-    if (!refusal_) refusal_ = Refusal{std::move(title)};
+    const auto origin = origins_.find(reversed_.index);
+    const TensorId written = origin == origins_.end() ? reversed_ : origin->second;
+    if (!refusal_) refusal_ = Refusal{std::move(title), graph_.op(written).span};
   }
 
   void reverse_reduction(const Statement& statement, const Reduce& reduce, const Expr& seed,
@@ -450,6 +454,45 @@ class Differentiation {
     return compare(Opcode::Eq, number_here, element(notation(), at, statement.axes));
   }
 
+  /// An upper bound of an integer over all indices of the left side, at least 0; null when none is found.
+  Expr greatest(const Statement& statement, const Expr& value) const {
+    const auto bound = bound_of(statement, value, true);
+    if (!bound) return nullptr;
+    const bool is_plain = bound->atom() != nullptr || bound->constant().value_or(-1) >= 0;
+    return is_plain ? bound->expr() : scalar::apply(Opcode::Max, {bound->expr(), scalar::constant_i64(0)});
+  }
+  std::optional<Polynomial> bound_of(const Statement& statement, const Expr& value, bool greatest) const {
+    Polynomial sum;
+    const Polynomial whole = Polynomial::of(value);
+    for (const Polynomial::Term& term : whole.terms()) {
+      Polynomial product = term.coefficient;
+      for (const Expr& atom : term.atoms) {
+        const auto bound = is_symbolic(atom)       ? Polynomial::of_atom(atom)
+                           : term.atoms.size() > 1 ? std::nullopt
+                                                   : bound_of_atom(statement, atom, greatest == (term.coefficient > 0));
+        if (!bound) return {};
+        product = product * *bound;
+      }
+      sum = sum + product;
+    }
+    return sum;
+  }
+  std::optional<Polynomial> bound_of_atom(const Statement& statement, const Expr& atom, bool greatest) const {
+    if (const auto* reference = std::get_if<scalar::AxisRef>(&atom->kind)) {
+      const auto axis = std::find(statement.axes.begin(), statement.axes.end(), reference->axis);
+      if (axis == statement.axes.end()) return {};
+      const std::vector<Expr>& extents = result_.notation.tensor(statement.target).extents;
+      return greatest ? Polynomial::of(extents[static_cast<std::size_t>(axis - statement.axes.begin())]) - 1
+                      : Polynomial(0);
+    }
+    const auto* apply = std::get_if<scalar::Apply>(&atom->kind);
+    const bool is_extreme = apply != nullptr && (apply->opcode == Opcode::Min || apply->opcode == Opcode::Max);
+    if (!is_extreme) return {};
+    const auto a = bound_of(statement, apply->args[0], greatest), b = bound_of(statement, apply->args[1], greatest);
+    if (!a || !b) return {};
+    return Polynomial::of(scalar::apply(apply->opcode, {a->expr(), b->expr()}));
+  }
+
   /// The product of all elements but one. Exact where elements are 0, which a division by the element is not: what
   /// stands before it times what stands behind it.
   Expr product_of_others(const Statement& statement, const Reduce& reduce) {
@@ -459,14 +502,17 @@ class Differentiation {
         refuse("a `prod` over the dimensions of a pack has no derivative for every rank");
         return nullptr;
       }
-      if (is_symbolic(loop.end) && (!loop.begin || is_symbolic(loop.begin))) continue;
-      refuse("a `prod` has no derivative where its range depends on other indices");
-      return nullptr;
     }
     std::vector<Expr> extents = whole.extents;
     std::vector<AxisId> at = statement.axes;
     for (const Loop& loop : reduce.loops) {
-      extents.push_back(loop.end);
+      const Expr most = is_symbolic(loop.end) ? loop.end : greatest(statement, loop.end);
+      const bool is_alone = reduce.loops.size() == 1 || (most == loop.end && (!loop.begin || is_symbolic(loop.begin)));
+      if (!most || !is_alone) {
+        refuse("a `prod` has no derivative where its range depends on other indices in this way");
+        return nullptr;
+      }
+      extents.push_back(most);
       at.push_back(loop.axis);
     }
     const auto others = [&](const std::string& suffix,
@@ -481,7 +527,9 @@ class Differentiation {
     };
     if (reduce.loops.size() == 1) {
       const Expr before = others("before", [](Reduce& product, const std::vector<AxisId>& own) {
-        product.loops.front().end = scalar::axis(own.front());
+        Loop& loop = product.loops.front();
+        const Expr here = scalar::axis(own.front());
+        loop.end = is_symbolic(loop.end) ? here : scalar::apply(Opcode::Min, {here, loop.end});
       });
       const Expr after = others("after", [](Reduce& product, const std::vector<AxisId>& own) {
         Loop& loop = product.loops.front();
@@ -539,6 +587,8 @@ class Differentiation {
   std::vector<SymbolId> active_symbols_;
   std::map<std::int32_t, Received> received_;
   std::map<std::int32_t, std::vector<Gather>> symbols_;
+  std::map<std::int32_t, TensorId> origins_;  ///< of a reduction's own statement: the one that it was taken from
+  TensorId reversed_;                         ///< whose statement is looked at
   std::optional<Refusal> refusal_;
 };
 

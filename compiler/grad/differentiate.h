@@ -17,8 +17,7 @@ struct Variable {
 /// Why an op has no derivative.
 struct Refusal {
   std::string title;
-  std::string text;  ///< the sub-expression, as one would write it; may be empty
-  Span span = {};
+  Span span = {};  ///< of the sub-expression
 };
 
 /// The statements of an op followed by those of its derivative.

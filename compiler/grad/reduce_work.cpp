@@ -16,14 +16,28 @@ using scalar::Opcode;
 /// Additions that take as long as moving one byte to or from memory.
 constexpr int kFlopsPerByte = 2;
 
+/// Additions that are no more than reading the value that they give from a cache.
+constexpr int kBroadcastFlops = 4;
+
 /// The reads of one tensor.
 struct Uses {
   int reads = 0;
   bool is_padded = false;             ///< by some read: what is put there must be 0 outside, too
   bool is_padded_with_value = false;  ///< with something else than 0
-  bool is_repeated = false;           ///< by some read inside a loop that does not change the element
+  bool is_repeated = false;           ///< by some read inside a reduction, for values of a variable that is not in it
+  bool is_broadcast = false;          ///< by some other read, for all values of an index of the left side
   bool is_whole = false;              ///< by a reshape
 };
+
+/// True for a value that no tensor and no index goes into: it is computed once wherever it stands.
+bool is_symbolic(const Statement& statement) {
+  bool symbolic = statement.body && statement.reductions.empty();
+  if (!symbolic) return false;
+  scalar::for_each_node(statement.body, [&](const Expr& node) {
+    symbolic = symbolic && scalar::as_read(node) == nullptr && !std::holds_alternative<scalar::AxisRef>(node->kind);
+  });
+  return symbolic;
+}
 
 bool has_sum_of_negated(const Reduce& reduce) {
   return reduce.kind == ReduceKind::Sum && scalar::as_apply(reduce.body, Opcode::Neg) != nullptr;
@@ -84,7 +98,7 @@ class Work {
 
   Uses uses_of(TensorId id) {
     Uses uses;
-    const auto count = [&](const Expr& expr, const std::vector<Loop>& loops) {
+    const auto count = [&](const Expr& expr, const std::vector<AxisId>& around, bool Uses::*is_again) {
       scalar::for_each_node(expr, [&](const Expr& node) {
         const scalar::Read* read = scalar::as_read(node);
         if (read == nullptr || read->source != id) return;
@@ -93,21 +107,23 @@ class Work {
         uses.is_padded_with_value =
             uses.is_padded_with_value || (read->pad != scalar::PadMode::None &&
                                           (read->pad != scalar::PadMode::Value || !is_number(read->pad_value, 0)));
-        for (const Loop& loop : loops) {
+        for (const AxisId axis : around) {
           const bool changes = std::any_of(read->index.begin(), read->index.end(),
-                                           [&](const Expr& index) { return mentions(index, loop.axis); });
-          uses.is_repeated = uses.is_repeated || !changes;
+                                           [&](const Expr& index) { return mentions(index, axis); });
+          uses.*is_again = uses.*is_again || !changes;
         }
       });
     };
     for (const Statement& statement : statements()) {
       uses.is_whole = uses.is_whole || (statement.reshaped && statement.reshaped == id);
-      if (statement.body) count(statement.body, {});
+      if (statement.body) count(statement.body, statement.axes, &Uses::is_broadcast);
       for (const Reduce& reduce : statement.reductions) {
-        count(reduce.body, reduce.loops);
+        std::vector<AxisId> around = statement.axes;
+        for (const Loop& loop : reduce.loops) around.push_back(loop.axis);
+        count(reduce.body, around, &Uses::is_repeated);
         for (const Loop& loop : reduce.loops) {
-          if (loop.begin) count(loop.begin, {});
-          count(loop.end, {});
+          if (loop.begin) count(loop.begin, {}, &Uses::is_repeated);
+          count(loop.end, {}, &Uses::is_repeated);
         }
       }
     }
@@ -122,8 +138,9 @@ class Work {
                         !uses.is_padded_with_value && (!uses.is_padded || padded(statement));
     const int flops = statement.body ? flops_of(statement.body) : 0;
     const int bytes = byte_size(whole.dtype) * (1 + uses.reads);
-    const bool is_cheap = flops == 0 || (!uses.is_repeated && uses.reads <= 1) ||
-                          (!uses.is_repeated && flops * uses.reads <= kFlopsPerByte * bytes);
+    const bool is_again = uses.is_repeated || (uses.is_broadcast && flops > kBroadcastFlops);
+    const bool is_cheap = flops == 0 || is_symbolic(statement) || (!is_again && uses.reads <= 1) ||
+                          (!is_again && flops * uses.reads <= kFlopsPerByte * bytes);
     if (!is_own) return can_be && is_cheap;
     bool is_recomputed = can_be && is_cheap;
     std::string reason = std::to_string(flops) + " additions an element for each of " + std::to_string(uses.reads) +

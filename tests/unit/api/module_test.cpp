@@ -21,6 +21,10 @@ op mlp[H: int](X: f32[N, I], param W1: f32[H, I], param b1: f32[H] = 0.5, param 
   Y[n, o] = sum(h) A[n, h] * W2[o, h]
 }
 op plain(X: f32[N]) -> Y: f32[N] { Y[n] = X[n] }
+op dense<T: float>(X: T[...N, I], param W: T[O, I], param b: T[O] = 0) -> Y: T[...N, O] {
+  Y[...n, o] = b[o] + sum(i) X[...n, i] * W[o, i]
+}
+op scaled<T: float>(X: T[N, ...D], param g: T[...D] = 1) -> Y: T[N, ...D] { Y[n, ...d] = X[n, ...d] * g[...d] }
 )";
 
 class ModuleTest : public ::testing::Test {
@@ -68,6 +72,22 @@ TEST_F(ModuleTest, CallsTheOpWithItsParameters) {
   net.set_parameter("b", Tensor::from<float>({10, 20}, {2}));
   const Tensor X = Tensor::from<float>({1, 0, 0, 0, 1, 1}, {2, 3});
   EXPECT_EQ(elements(net(X)), (std::vector<float>{11, 24, 15, 31}));
+}
+
+TEST_F(ModuleTest, GenericOpsHaveInstances) {
+  const Module net = ops_.module("dense", {{"I", 3}, {"O", 2}});
+  net.set_parameter("W", Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3}));
+  net.init(0, {{"W", Init::ones()}});
+  EXPECT_EQ(elements(net(Tensor::from<float>({1, 2, 3}, {1, 3}))), (std::vector<float>{6, 6}));
+  EXPECT_EQ(net(ones({2, 4, 3})).shape(), (Shape{2, 4, 2}));
+  const Module wide = ops_.module("dense", {{"I", 3}, {"O", 2}}, {{"T", f64}});
+  EXPECT_THAT(wide.to_string(), HasSubstr("W: f64[2, 3]"));
+  const Module packed = ops_.module("scaled", {{"D.0", 2}, {"D.1", 3}});
+  packed.init(0);
+  EXPECT_EQ(packed.parameter("g").shape(), (Shape{2, 3}));
+  EXPECT_EQ(elements(packed(ones({1, 2, 3}))), std::vector<float>(6, 1.0f));
+  EXPECT_THAT(fault_of([&] { ops_.module("scaled"); }), HasSubstr("give the sizes of `...D`, as in {{\"D.0\", 3}}"));
+  EXPECT_THAT(fault_of([&] { ops_.module("dense", {}, {{"U", f64}}); }), HasSubstr("has no type parameter `U`"));
 }
 
 TEST_F(ModuleTest, OpenSizesMayComeFromTensors) {

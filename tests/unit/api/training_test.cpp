@@ -144,14 +144,28 @@ TEST_F(TrainingTest, GoesOnWhenTheModuleMovesOrIsLoaded) {
   EXPECT_TRUE(net.device().is_cpu());
 }
 
+TEST_F(TrainingTest, AModuleThatPacksItsParametersSeesWhatAStepWrote) {
+  const Module net = linear();
+  const Training steps = training(net, "sgd");
+  steps.set("rate", 0.5).step(X_, T_);
+  for (int k = 0; k < 3; ++k) {
+    (void)net(X_);
+    (void)net(X_);
+    steps.step(X_, T_);
+    EXPECT_EQ(elements(net(X_)), elements(ops_["linear"](X_, net.parameter("W"), net.parameter("b"))));
+  }
+}
+
 TEST_F(TrainingTest, TiedParametersGetTheSumOfTheirGradients) {
-  const Module a = Library::parse("op a(X: f32[N, I], param W: f32[I, I]) -> Y: f32[N, I] {\n"
-                                  "  Y[n, j] = sum(i) X[n, i] * W[i, j]\n}\n",
-                                  "a.loom")
+  const Module a = Library::parse(
+                       "op a(X: f32[N, I], param W: f32[I, I]) -> Y: f32[N, I] {\n"
+                       "  Y[n, j] = sum(i) X[n, i] * W[i, j]\n}\n",
+                       "a.loom")
                        .module("a", {{"I", 3}});
-  const Module b = Library::parse("op a(X: f32[N, I], param W: f32[I, I]) -> Y: f32[N, I] {\n"
-                                  "  Y[n, j] = sum(i) X[n, i] * W[i, j]\n}\n",
-                                  "a.loom")
+  const Module b = Library::parse(
+                       "op a(X: f32[N, I], param W: f32[I, I]) -> Y: f32[N, I] {\n"
+                       "  Y[n, j] = sum(i) X[n, i] * W[i, j]\n}\n",
+                       "a.loom")
                        .module("a", {{"I", 3}});
   const Module net = Module::sequential({a, b});
   net.set_parameter("0.W", ones({3, 3}, f32, device_));
@@ -167,7 +181,9 @@ TEST_F(TrainingTest, SaysWhatDoesNotFit) {
   const Module net = linear();
   EXPECT_THAT(fault_of([&] { Training(ops_["loss"], net, ops_["normed"]); }), HasSubstr("combines elements"));
   EXPECT_THAT(fault_of([&] { Training(ops_["loss"], net, ops_["fresh"]); }), HasSubstr("takes over no argument"));
-  EXPECT_THAT(fault_of([&] { Training(ops_["loss"], net, standard_["sgd"], {{"W", "0.W"}}); }),
+  EXPECT_THAT(fault_of([&] {
+                Training(ops_["loss"], net, standard_["sgd"], {{"W", "0.W"}});
+              }),
               HasSubstr("which the module does not have"));
   const Training steps = training(net, "adam");
   EXPECT_THAT(fault_of([&] { steps.step(X_, T_); }), HasSubstr("`rate` of op `adam` has no value yet"));

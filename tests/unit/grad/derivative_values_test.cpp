@@ -157,6 +157,10 @@ const Case kCases[] = {
     {"Product1", "op f(X: f64[N, K]) -> Y: f64[N] { Y[n] = prod(k) X[n, k] }", {{"X", {2, 4}}}, {"X"}},
     {"Product2", "op f(X: f64[N, K]) -> Y: f64[1] { Y[o] = prod(n, k) X[n, k] }", {{"X", {2, 2}}}, {"X"}},
     {"ProductWindow", "op f(X: f64[N]) -> Y: f64[N - 2] { Y[i] = prod(p: 0..3) X[i + p] }", {{"X", {6}}}, {"X"}},
+    {"ProductTriangle",
+     "op f(X: f64[N, M]) -> Y: f64[N, M] { Y[i, j] = prod(k: max(j - 2, 0)..j + 1) X[i, k] }",
+     {{"X", {2, 5}}},
+     {"X"}},
     {"Nested",
      "op f(X: f64[N, K], Z: f64[N, K]) -> (Best: f64[1], Saddle: f64[1], Twice: f64[1]) {\n"
      "  Best[o] = max(n) sum(k) X[n, k] * Z[n, k]\n"

@@ -119,8 +119,7 @@ class Generator {
     ++used_;
     inner.push_back(one);
     std::string range = one.end;
-    // A `prod` over a range that depends on other indices has no derivative.
-    if (kind < 3 && draw(3) == 0) range = "0.." + scope.back().name + " + 1";
+    if (kind != 3 && draw(3) == 0) range = "0.." + scope.back().name + " + 1";
     if (kind == 3 && draw(3) == 0) range = scope.front().name + ".." + scope.front().name + " + 2";
     const bool is_open = range != one.end;
     if (is_open) inner.back().end = "";  // reads at it are padded
