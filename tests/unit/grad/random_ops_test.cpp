@@ -76,7 +76,7 @@ TEST(DerivativeOfRandomOps, AgreesWithDualNumbers) {
   // CORRLOOM_SEED=S repeats one case, CORRLOOM_RUNS=N with it runs N from there on.
   const char *given = std::getenv("CORRLOOM_SEED"), *runs = std::getenv("CORRLOOM_RUNS");
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 120;
+  const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 400;
   for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed) check(seed);
 }
 
