@@ -266,7 +266,8 @@ class HostChooser {
   /// Whether rows along the axis read rows of the same elements: `x[i, j] + x[i + 1, j]`.
   bool is_stencil(const Axis& row) const {
     constexpr std::int64_t kRows = 8;
-    return distinct_loads(&row, kRows) < distinct_loads(&row, 1) * kRows;
+    const std::int64_t same_for_all = distinct_loads(&row, 0);
+    return distinct_loads(&row, kRows) - same_for_all < (distinct_loads(&row, 1) - same_for_all) * kRows;
   }
 
   /// Different loads that so many rows of the body make, for one vector.

@@ -50,10 +50,5 @@ TEST_F(GenericTest, RefusesWhatTheClassOrAnotherArgumentForbids) {
   EXPECT_EQ(scaled(ones({2}, i8)).element(1).as_i64(), 2) << "an error leaves the op as it was";
 }
 
-TEST_F(GenericTest, OwnsNothingAsAModule) {
-  const Library owning = Library::parse("op f<T: float>(X: T[N], param W: T[N]) -> Y: T[N] { Y = X * W }", "f.loom");
-  EXPECT_THROW((void)owning.module("f", {{"N", 2}}), InputError);
-}
-
 }  // namespace
 }  // namespace corrloom
