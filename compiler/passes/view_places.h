@@ -12,6 +12,7 @@ struct Place {
   std::vector<tensor::Expr> index;
 };
 
+/// True for an op that only shows elements of another value.
 bool is_view(const tensor::Op& op);
 
 /// True for a view and for a reshape of one: values that have no memory of their own.

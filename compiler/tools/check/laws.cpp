@@ -260,9 +260,9 @@ class Laws {
   /// after[i] = before[i + 1] wherever both are computed from elements that moved.
   void compare_moved(std::size_t input, std::size_t dimension, std::size_t output, const Movement& movement,
                      const Array& before, const Array& after) {
-    const std::string law = declared_.outputs[output].name + " moves along dimension " +
-                            std::to_string(movement.dimension + 1) + " when " + name_of_input(input) + " moves by " +
-                            std::to_string(movement.step) + " along " + std::to_string(dimension + 1);
+    const std::string law = declared_.outputs[output].name + " moves along axis " + std::to_string(movement.dimension) +
+                            " when " + name_of_input(input) + " moves by " + std::to_string(movement.step) +
+                            " along axis " + std::to_string(dimension);
     const Strides strides(after, movement.dimension);
     const std::int64_t end = given_[input].extents[dimension] - movement.step;
     bool is_seen = false;

@@ -29,9 +29,7 @@ struct LawReport {
 /// Derives laws from a definition and tries them on those inputs and values of the graph's symbols:
 ///
 /// - a result that is linear in an input (up to a constant) keeps sums, and is the sum of its impulse responses:
-/// exactly
-///   where the arithmetic on small whole numbers is exact, else within the sum of all roundings that the definition
-///   has;
+///   exactly where arithmetic on small whole numbers is exact, else within all roundings of the definition;
 /// - a result whose index walks over an input moves when the input moves, bit for bit;
 /// - a dimension that is only ever walked by one index splits: the op on the parts gives the parts, bit for bit.
 LawReport check_laws(const tensor::Graph& graph, const frontend::SymbolValues& values,

@@ -38,6 +38,7 @@ class HostLimits {
   double bytes_per_ns(double read_bytes, double written_bytes);
   /// Of reading what lies in a level: 1 to 3, 4 for memory.
   double level_bytes_per_ns(int level);
+  /// Of f32 arithmetic (bf16 pairs where all operands are bf16) and of the smallest level that holds all bytes.
   Limit of(const Work& work);
   /// The smallest level that holds so many bytes: `L1`, `L2`, `L3` or `memory`.
   std::string level_of(double bytes) const;

@@ -143,8 +143,8 @@ void add_emit(CLI::App& app, Options& options) {
   add_attributes(*command, options);
   add_schedule(*command, options);
   command->footer(R"(
-A TYPE is a dtype with extents: f32[3,1920,1080]; `?` leaves one open, f32[?,1920], and the code takes any. A scalar parameter may be given as NAME=NUMBER; it must be when it decides
-ranges or subscripts. `cubin` needs `ptxas` on PATH. No device is needed.
+A TYPE is a dtype with extents: f32[3,1920,1080]; `?` leaves one open, f32[?,1920], and the code takes any. A scalar
+parameter may be given as NAME=NUMBER; it must be when it decides ranges or subscripts. `cubin` needs `ptxas` on PATH. No device is needed.
 
 Examples:
   corrloom emit conv.loom:corr2d X=f32[5,7] K=f32[2,3] --stage tensor
@@ -163,7 +163,7 @@ void add_check(CLI::App& app, Options& options) {
   command->footer(std::string(kValueHelp) + R"(
 Without values: reports every error, and shows each op with the ranges of its indices and what must hold at entry; an op that is
 named is also run on small values that are made up. The command fails unless the results are those of the interpreter, bit for
-bit.
+bit, and the laws that its definition implies hold. docs/check.md tells what is compared and which laws there are.
 
 Examples:
   corrloom check conv.loom

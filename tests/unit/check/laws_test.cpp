@@ -67,8 +67,8 @@ TEST(Laws, OfACorrelation) {
   EXPECT_THAT(report.held,
               ElementsAre("Y is linear in X, exactly", "Y is the sum of its responses to the elements of X",
                           "Y is linear in K, exactly", "Y is the sum of its responses to the elements of K",
-                          "Y moves along dimension 1 when X moves by 1 along 1",
-                          "Y moves along dimension 2 when X moves by 1 along 2", "splits along N"));
+                          "Y moves along axis 0 when X moves by 1 along axis 0",
+                          "Y moves along axis 1 when X moves by 1 along axis 1", "splits along N"));
 }
 
 TEST(Laws, NoticeWhatIsNotLinear) {
@@ -101,7 +101,7 @@ TEST(Laws, NoticeAPlaceThatIsComputedOtherwise) {
     add_to(results[0], 3, inputs[0].at(3).as_f64() * inputs[1].at(0).as_f64());
   };
   EXPECT_THAT(laws_of(kCorrelation, {some({1, 6}), some({3})}, breaks_the_end).broken,
-              HasSubstr("Y moves along dimension 2 when X moves by 1 along 2, but at [0, 2] it has"));
+              HasSubstr("Y moves along axis 1 when X moves by 1 along axis 1, but at [0, 2] it has"));
 }
 
 TEST(Laws, NoticeWhatDependsOnTheExtentOfAFreeDimension) {
@@ -114,7 +114,7 @@ TEST(Laws, NoticeWhatDependsOnTheExtentOfAFreeDimension) {
   };
   const Arrays inputs{some({5, 2})};
   EXPECT_THAT(laws_of(text, inputs).held,
-              ElementsAre("Y moves along dimension 1 when X moves by 1 along 1", "splits along N"))
+              ElementsAre("Y moves along axis 0 when X moves by 1 along axis 0", "splits along N"))
       << "D has no index of Y";
   EXPECT_THAT(laws_of(text, inputs, breaks_long_ones).broken,
               HasSubstr("splits along N, but of the part from 0 on 3 of 3 elements differ"));
@@ -156,7 +156,7 @@ TEST(Laws, LeaveAloneWhatHasNone) {
       "  B[i] = bool(X[0, i])\n}\n";
   const LawReport report = laws_of(text, {some({4, 4})});
   EXPECT_THAT(report.broken, IsEmpty());
-  EXPECT_THAT(report.held, ElementsAre("B moves along dimension 1 when X moves by 1 along 2"));
+  EXPECT_THAT(report.held, ElementsAre("B moves along axis 0 when X moves by 1 along axis 1"));
 }
 
 TEST(Laws, OfStridesAndPadding) {
@@ -164,7 +164,7 @@ TEST(Laws, OfStridesAndPadding) {
       "op f(X: f32[W], K: f32[3]) -> Y: f32[(W + 1) // 2] {\n  Y[i] = sum(p) X[2 * i + p - 1] pad 7 * K[p]\n}\n";
   const Arrays inputs{some({9}), some({3})};
   EXPECT_THAT(laws_of(text, inputs).held,
-              testing::AllOf(Contains("Y moves along dimension 1 when X moves by 2 along 1"),
+              testing::AllOf(Contains("Y moves along axis 0 when X moves by 2 along axis 0"),
                              Contains("Y is linear up to a constant in X, exactly")));
   const auto breaks_one = [](const Arrays&, Arrays& results) { add_to(results[0], 2, 0.25); };
   EXPECT_THAT(laws_of(text, inputs, breaks_one).broken, HasSubstr("Y is linear in K"));
@@ -178,15 +178,15 @@ TEST(Laws, OfDefinitionsInSteps) {
   EXPECT_THAT(report.broken, IsEmpty());
   EXPECT_THAT(report.held,
               ElementsAre("Y is linear in X, exactly", "Y is the sum of its responses to the elements of X",
-                          "Y moves along dimension 2 when X moves by 1 along 1",
-                          "Y moves along dimension 1 when X moves by 1 along 2", "splits along N"));
+                          "Y moves along axis 1 when X moves by 1 along axis 0",
+                          "Y moves along axis 0 when X moves by 1 along axis 1", "splits along N"));
 }
 
 TEST(Laws, AreSkippedForArgumentsThatTheOpRefuses) {
   const char* text = "op f(X: f32[N]) -> Y: f32[N] where N > 3 {\n  Y[i] = X[i] * X[i]\n}\n";
   const LawReport report = laws_of(text, {some({5})});
   EXPECT_THAT(report.broken, IsEmpty());
-  EXPECT_THAT(report.held, ElementsAre("Y moves along dimension 1 when X moves by 1 along 1"));
+  EXPECT_THAT(report.held, ElementsAre("Y moves along axis 0 when X moves by 1 along axis 0"));
 }
 
 }  // namespace
