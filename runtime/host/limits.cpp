@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// A measurement is the best of some samples: what disturbs one only makes it slower.
-constexpr int kMostSamples = 12, kLeastSamples = 3;
+constexpr int kMostSamples = 12, kLeastSamples = 6;
 constexpr double kSampleNs = 3e5, kMeasurementNs = 5e6;
 constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;
 

@@ -482,6 +482,10 @@ class Check(CorrloomTest):
     def test_compares_with_the_interpreter(self):
         self.assertIn("Y: f32[4, 5] on cpu has the bits of the interpreter",
                       self.done("check", "ops.loom:corr2d", "X=randn[5,7]@1", "K=randn[2,3]@2").stdout)
+        for values in [["X=randn[5,7]@1", "K=randn[2,3]@2"], []]:
+            said = self.done("check", "ops.loom:corr2d", *values, environment={"CORRLOOM_CUDA": "sim"}).stdout
+            self.assertIn("  cuda:0 is simulated (no GPU takes part)\n", said)
+            self.assertNotIn("simulated", self.done("check", "ops.loom:corr2d", *values, "--device", "cpu").stdout)
 
     def test_makes_arguments_up_for_an_op_that_is_named(self):
         for op in ["corr2d", "scaled", "flipped", "four"]:

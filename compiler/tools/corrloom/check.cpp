@@ -12,6 +12,7 @@
 #include "compiler/tools/corrloom/commands.h"
 #include "compiler/tools/corrloom/describe.h"
 #include "compiler/tools/corrloom/program.h"
+#include "runtime/backend.h"
 #include "runtime/cuda/driver.h"
 
 namespace corrloom::tools {
@@ -75,6 +76,16 @@ std::vector<Device> devices_to_compare(const Options& options) {
   return devices;
 }
 
+/// A line that says so where a GPU among the devices is simulated.
+std::string simulation_line(const std::vector<Device>& devices) {
+  if (runtime::cuda_symbol("corrloom_sim_json") == nullptr) return "";
+  std::string text;
+  for (const Device device : devices) {
+    if (!device.is_cpu()) text += "  " + device.name() + " is simulated (no GPU takes part)\n";
+  }
+  return text;
+}
+
 /// `--set stride=2` for every attribute that was given.
 std::string attribute_settings(const Options& options) {
   std::string text;
@@ -133,7 +144,7 @@ ExitCode check_made_up(const Op& declared, const Options& options) {
   text += accepted == 0
               ? "  no arguments were found that suit; give values to compare with the interpreter\n"
               : fmt::format("  {} made-up calls: the interpreter and {} agree bit for bit\n", accepted, names);
-  write_result(text + law_lines(laws));
+  write_result(text + law_lines(laws) + simulation_line(devices));
   return ExitCode::Done;
 }
 
@@ -166,7 +177,7 @@ ExitCode check_command(const Options& options) {
   std::set<std::string> laws;
   const std::string fault =
       verdict.difference.empty() ? broken_law(instance, arguments, devices, laws) : "differs " + verdict.difference;
-  write_result(text + law_lines(laws) + (fault.empty() ? "" : "  " + fault + "\n"));
+  write_result(text + law_lines(laws) + simulation_line(devices) + (fault.empty() ? "" : "  " + fault + "\n"));
   return fault.empty() ? ExitCode::Done : ExitCode::InternalError;
 }
 

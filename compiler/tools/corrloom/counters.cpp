@@ -65,8 +65,8 @@ std::optional<Json> count_launches(Device device, const std::function<void()>& r
 
 std::string counters_table(const Json& launches) {
   std::string text = fmt::format(
-      "simulated: times above are the simulator's; what one run counts (estimate: the least time by bandwidth and "
-      "issue rate)\n  {:<24} {:>9} {:>7} {:>9} {:>8} {:>9} {:>9} {:>9} {:>11}\n",
+      "simulated: its times are not a GPU's; what one run counts (estimate: the least time by bandwidth and issue "
+      "rate)\n  {:<24} {:>9} {:>7} {:>9} {:>8} {:>9} {:>9} {:>9} {:>11}\n",
       "kernel", "warp inst", "lanes", "bytes", "sect/req", "sh. waves", "conflicts", "occupancy", "estimate");
   for (const Json& launch : launches) text += line_of(launch);
   return text;
