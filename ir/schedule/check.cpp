@@ -188,12 +188,15 @@ class StageCheck {
              std::to_string(kMaxInsideBytes) + " are possible");
   }
 
-  /// Cuts need an extent that is known, serial outer loops, and single steps at the end.
+  /// Cuts and unrolled loops need an extent that is known; cuts have serial outer loops, and single steps at the end.
   void check_cuts() {
     const bool lanes = compute_.reduction->order.kind == tensor::Order::Kind::Lanes;
     for (const Loop& loop : stage_.loops) {
       const tensor::Axis* axis = reduction_axis(loop.axis);
-      if (axis == nullptr || loop.step == 1) continue;
+      if (axis == nullptr) continue;
+      if (loop.bind == Bind::Unroll && loop.step == 1 && !scalar::as_i64(axis->extent))
+        report("unrolls the reduction axis " + loop.axis + ", whose extent is not known");
+      if (loop.step == 1) continue;
       if (lanes) report("cuts the reduction axis " + loop.axis + ", whose order is by lanes");
       if (loop.bind != Bind::Serial)
         report("unrolls the reduction axis " + loop.axis + " in steps, wanted a plain loop");

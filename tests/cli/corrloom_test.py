@@ -454,6 +454,9 @@ class Emit(CorrloomTest):
         for dynamic in ["--dynamic", "--dynamic=H", "--dynamic=W,Q"]:
             self.assertEqual(self.done("run", *arguments, dynamic).stdout, known)
         self.fails(2, "run", *arguments, "--dynamic=Z", mentions=["no dimension `Z`"])
+        self.write("window.sched", self.done("emit", "ops.loom:corr2d", "X=f32[5,7]", "K=f32[2,3]", "--stage", "schedule").stdout)
+        self.assertEqual(self.done("run", *arguments, "--dynamic=H,W", "--schedule", "window.sched").stdout, known)
+        self.fails(1, "run", *arguments, "--dynamic", "--schedule", "window.sched", mentions=["E0501", "whose extent is not known"])
         self.fails(1, "run", "ops.loom:corr2d", "X=randn[5,1]", "K=randn[2,3]", "--dynamic", mentions=["W = 1"])
         self.assertGreater(json.loads(self.done("bench", *arguments, "--dynamic", "--repeat", "3", "--json").stdout)["flops"], 0)
 
