@@ -35,8 +35,11 @@ void Body::index_block(const loop::Block& block) {
   for (const loop::Instr& instr : block.instrs) {
     for (ValueId result : instr.results) definitions_.at(position(result)) = &instr;
     const ValueId offset = offset_of(instr);
+    bool is_offset_seen = false;  // a value that is stored at the offset that it is, as in `Y[i] = i`, needs lanes
     for (ValueId operand : loop::operands(instr)) {
-      if (operand && operand != offset) needs_lanes_.at(position(operand)) = true;
+      const bool is_offset = operand == offset && !is_offset_seen;
+      is_offset_seen |= is_offset;
+      if (operand && !is_offset) needs_lanes_.at(position(operand)) = true;
     }
     const loop::Ramp* ramp = offset ? as_ramp(offset) : nullptr;
     if (offset && (ramp == nullptr || ramp->stride != 1)) needs_lanes_.at(position(offset)) = true;
