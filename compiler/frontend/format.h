@@ -13,10 +13,10 @@ inline constexpr int kFormatWidth = 120;
 ///
 /// Every statement begins on a line of its own, indented by two spaces; what does not fit `kFormatWidth` columns goes
 /// on below, indented by four more. A line that was ended by hand stays ended there, and the next one keeps
-/// its indent where that is deeper than its statement's; products (sums too, inside of brackets) that were written without spaces
-/// stay so. Comments stay with the tokens beside them. Empty lines between statements and items
-/// stay, at most one at a time. Lines end with `\n`, and a byte order mark is dropped.
-/// Laws: `format(parse(format(x))) == format(x)`, and the trees of `x` and `format(x)` are equal.
+/// its indent where that is deeper than its statement's; products (sums too, inside of brackets) that were written
+/// without spaces stay so. Comments stay with the tokens beside them. Empty lines between statements and items stay, at
+/// most one at a time. Lines end with `\n`, and a byte order mark is dropped. Laws: `format(parse(format(x))) ==
+/// format(x)`, and the trees of `x` and `format(x)` are equal.
 std::string format(const ast::File& file);
 
 }  // namespace corrloom::frontend

@@ -23,7 +23,8 @@ namespace corrloom::passes {
 ///
 /// Requires: `compose_views` has run (views that are left keep their shape), `set_orders` has run, and every read is
 /// inside its tensor, padded or checked at run time.
-/// Canonical graphs stay as they are. Preserves: the value of every output, bit for bit (any NaN is as good as another).
+/// Canonical graphs stay as they are. Preserves: the value of every output, bit for bit (any NaN is as good as
+/// another).
 tensor::Graph canonicalise(tensor::Graph graph, PassContext& ctx);
 
 }  // namespace corrloom::passes

@@ -188,7 +188,8 @@ std::string describe(const tensor::Graph& graph) {
       ++inside;
   }
   if (inside > 0)
-    text += "  and " + std::to_string(inside) + (inside == 1 ? " value" : " values") + " inside of calls and expressions\n";
+    text +=
+        "  and " + std::to_string(inside) + (inside == 1 ? " value" : " values") + " inside of calls and expressions\n";
   std::vector<std::string> told;
   for (const tensor::Condition& condition : graph.conditions) {
     const Expr holds = scalar::simplify(condition.holds);
