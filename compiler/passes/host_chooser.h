@@ -1,0 +1,191 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/choice.h"
+#include "compiler/passes/host_reads.h"
+#include "ir/affine/affine.h"
+#include "ir/base/errors.h"
+#include "ir/kernel/target.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/staging.h"
+#include "ir/tensor/graph.h"
+
+namespace corrloom::passes::host {
+
+/// Chooses the loops and copies of one compute (host_schedule.h says how). Its parts: the register tiles that make
+/// sense (host_tiles.cpp), what each would cost (host_cost.cpp), and the loops around the cheapest (host_loops.cpp,
+/// host_panels.cpp, host_lanes.cpp).
+class HostChooser {
+ public:
+  /// For an op of the graph, perhaps with smaller axes; the arguments are those of `host_stage`.
+  HostChooser(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target, bool may_copy,
+              const std::vector<bool>& constant, Choice* choice);
+  /// The loops and copies of the cheapest tile.
+  schedule::Stage run();
+
+ private:
+  /// Operations that one block should have at least, so that handing it out costs little.
+  static constexpr std::int64_t kBlockOperations = 1 << 15;
+  /// Most copies of the body that unrolling a reduction may make.
+  static constexpr std::int64_t kMaxUnrolled = 80, kMaxUnrolledWindow = 150;
+  /// Elements of a panel must be used that often before packing them pays.
+  static constexpr std::int64_t kWorthPacking = 16;
+
+  // ---- what people are told
+
+  /// Keeps the best tile of each kind: of the same axes and copies.
+  void note(const Tile& tile) const;
+  /// Puts the tile that was taken in front of what else was weighed, and hands all of it over.
+  void note_taken(const Tile& taken) const;
+  /// `6 rows along i x 4 vectors along j, %B copied`
+  std::string in_words(const Tile& tile) const;
+
+  // ---- what the compute reads
+
+  /// Whether the vectors run along the reduction.
+  bool by_lanes() const { return compute_.reduction && compute_.reduction->order.kind == tensor::Order::Kind::Lanes; }
+  /// True for an axis that needs no block: of one element, or walked by a running reduction.
+  bool is_not_shared(const Axis& axis) const { return extent_of(axis) == 1 || axis.id == running_; }
+  /// Adds the reads of an expression.
+  void add_accesses(const scalar::Expr& root, bool in_step);
+  /// Steps of the reduction for one element; what is not known counts as many.
+  std::int64_t reduction_size() const;
+  /// Lanes of a vector of the widest dtype that the compute works in.
+  std::int64_t lanes() const;
+  /// True when the range of some reduction axis depends on the output axis: its points would run for different times.
+  bool bounds_reduction(const Axis& axis) const;
+
+  // ---- register tiles
+
+  /// The cheapest tile; without a vector axis when there is none.
+  Tile best_tile() const;
+  /// The innermost reduction axis, or null.
+  const Axis* last_reduction() const {
+    return compute_.reduction && !compute_.reduction->axes.empty() ? &compute_.reduction->axes.back() : nullptr;
+  }
+  /// Whether rows of the tile reach elements that the innermost reduction axis reaches, too.
+  bool is_window(const Axis& row, const Axis& vector) const;
+  /// Whether rows along the axis read rows of the same elements: `x[i, j] + x[i + 1, j]`.
+  bool is_stencil(const Axis& row) const;
+  /// Different loads that so many rows of the body make, for one vector.
+  std::int64_t distinct_loads(const Axis* row, std::int64_t rows) const;
+  /// How much of the loads and operations of a body is left when the rows of the tile share them.
+  double shared_part(const Tile& tile) const;
+  /// Rows along the axis use loads together, or are stored together.
+  bool shares_loads(const Axis& vector, const Axis& row) const;
+  /// Tries all sizes of a tile of these axes; `row` may be null.
+  void consider_rows(const Axis& vector, const Axis* row, Tile& best) const;
+  /// Tries the tile with each choice of copies.
+  void consider_copies(Tile tile, Tile& best) const;
+  /// Elements of the copy.
+  double elements_of(std::size_t staged) const;
+  /// The copy is made before the calls.
+  bool is_constant(std::size_t staged) const {
+    return !constant_.empty() && constant_[static_cast<std::size_t>(staged_[staged].tensor.index)];
+  }
+  /// A copy pays only when its elements are used often, or when it is free.
+  bool can_stage(std::size_t staged) const;
+  /// Whether a copy is read in another way: without conditions, or along the vector axis.
+  bool changes_loads(std::size_t staged, const Tile& tile) const;
+  /// The part of a staged expression that is moved by the axis, or null.
+  static const schedule::Part* part_of(const schedule::StagedExpr& staged, AxisId axis);
+
+  // ---- cycles
+
+  /// Cycles of one load: along the vector axis when it depends on it.
+  double load_cost(const Access& access, const Tile& tile) const;
+  /// Whether the reduction moves the vectors by single elements: most of them lie across two lines of the cache.
+  bool is_shifted(const Access& access) const;
+  /// Whether the rows of the tile lie so far apart that they share few sets of the first-level cache.
+  bool rows_collide(const Access& access, const Tile& tile) const;
+  /// How many loads of an access a step of the tile makes.
+  double loads_of(const Access& access, const Tile& tile) const;
+  /// Operations on values that are not indices.
+  static double operations_of(const scalar::Expr& expr);
+  /// Operations of the step that rows of a window share with the elements that they read: all that is made of those
+  /// alone.
+  double window_operations(const Tile& tile) const;
+  /// Operations of one step of the tile, on whole vectors.
+  double tile_operations(const Tile& tile) const;
+  /// Cycles of the whole compute with that tile, copies included.
+  double cost(const Tile& tile) const;
+  /// Cycles, beside others, until the lines of a window have come near: each row begins and ends in the middle of one.
+  double line_cost(const Tile& tile) const;
+  /// Cycles for operands in place that lie on another page at each step: their addresses are looked up again.
+  double pages_of_step(const Tile& tile) const;
+  /// Tiles along the row axis; a last one of few rows costs as much as a whole one at most.
+  double row_tiles(const Tile& tile) const;
+  /// Cycles to store one vector.
+  double store_cost(const Tile& tile) const;
+  /// Cycles in which what a step reads of the vector operand comes from behind the first-level cache: all that the tile
+  /// reads, over the whole reduction, is read again by the next tile.
+  double far_cycles(const Access& access, const Tile& tile) const;
+  /// Cycles for the copies that are made within the call.
+  double copy_cost(const Tile& tile) const;
+
+  // ---- loops
+
+  /// One output element at a time: there is nothing to make vectors of.
+  std::vector<schedule::Loop> loops_by_elements() const;
+  /// Inner axes stay within a block until it has enough to do.
+  std::vector<schedule::Loop> element_blocks(std::int64_t operations) const;
+  /// The loops of the reduction, unrolled where `points` copies of the step and more make sense.
+  void add_reduction(std::vector<schedule::Loop>& loops, std::int64_t points, std::int64_t window) const;
+  /// All loops around and of the tile, and its copies.
+  void tile_loops(const Tile& tile, schedule::Stage& stage) const;
+  /// Memory order: outer axes one by one, or several short rows to a block, and long pieces of the vector axis. Where
+  /// stores are transposed, four tiles stand beside each other in the result before the next vector of the other axis.
+  void streaming_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops) const;
+
+  /// Memory order where rows share no more than a window: a band of rows from end to end, then the next. A block has as
+  /// many as make it worth a task.
+  void window_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops) const;
+
+  // ---- panels
+
+  /// Whether the rows of the tile share an operand of the vector axis.
+  bool has_panel(const Tile& tile) const;
+  /// Panels of the vector axis outside, rows inside: what a panel holds is used again and again.
+  void panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops,
+                   schedule::Stage& stage) const;
+  /// Whether all panels together stay in the second-level cache, so that each place is better done with all of them at
+  /// once.
+  bool panels_stay_near(const Tile& tile) const;
+  /// The operands that depend on the vector axis depend on this one, too: nothing is used again along it.
+  bool is_batch(const Axis& axis, const Axis& vector) const;
+  /// Packs the operand of the vector axis where its rows lie far apart and many rows of the tile use it again.
+  void add_panel_operand(const Tile& tile, std::int64_t width, schedule::Stage& stage) const;
+  /// The copy of a staged expression: as it lies, with the vector axis innermost in panels as wide as the tile.
+  schedule::Staging panel(std::size_t number, const Tile& tile, std::int64_t width) const;
+
+  // ---- reductions by lanes
+
+  /// Rows and columns of the result whose vectors run along the reduction: each load of one side meets all of the
+  /// other.
+  void lanes_loops(schedule::Stage& stage) const;
+  /// The blocks around a tile of rows and columns.
+  void lanes_blocks(const Axis& column, std::int64_t columns, const Axis* row, std::int64_t rows,
+                    std::vector<schedule::Loop>& loops) const;
+
+  const tensor::Graph& graph_;
+  const tensor::Op& op_;
+  const tensor::Compute& compute_;
+  const kernel::Target& target_;
+  const std::vector<bool>& constant_;  ///< by op of the graph, or empty
+  std::vector<schedule::StagedExpr> staged_;
+  std::vector<Access> accesses_;
+  std::vector<double> staged_operations_;
+  double step_operations_ = 0, body_operations_ = 0;
+  double points_ = 1, reduction_ = 1;
+  bool may_sweep_ = false;  ///< sums may lie in memory
+  AxisId running_;          ///< that of a running reduction, or none
+  Choice* choice_;
+  mutable std::vector<Tile> noted_;                     ///< when somebody wants to know
+  mutable std::map<AxisId, double> window_operations_;  ///< by row axis, as asked for
+};
+
+}  // namespace corrloom::passes::host

@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "compiler/passes/host_chooser.h"
+
+namespace corrloom::passes::host {
+
+using schedule::Bind;
+using schedule::Loop;
+
+void HostChooser::lanes_loops(schedule::Stage& stage) const {
+  const Axis* column = nullptr;
+  for (const Axis& axis : compute_.axes) {
+    if (extent_of(axis) > 1 && !bounds_reduction(axis)) column = &axis;
+  }
+  const Axis* row = nullptr;
+  for (const Axis& axis : compute_.axes) {
+    if (column == nullptr || &axis == column || extent_of(axis) <= 1 || bounds_reduction(axis)) continue;
+    const bool reuses = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+      return access.in_step && access.depends_on(column->id) && !access.depends_on(axis.id);
+    });
+    if (reuses && (row == nullptr || extent_of(axis) > extent_of(*row))) row = &axis;
+  }
+  if (column == nullptr || compute_.reduction->accumulators.size() > 1) {
+    stage.loops = element_blocks(reduction_size());
+    add_reduction(stage.loops, 1, 0);
+    return;
+  }
+  const bool wide = target_.vector_registers >= 32;
+  const std::int64_t most = row == nullptr ? 4 : wide ? 8 : 4;
+  const auto columns =
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::min(most, extent_of(*column)))));
+  const std::int64_t rows = row == nullptr ? 1 : std::min<std::int64_t>(wide ? 3 : 2, extent_of(*row));
+  lanes_blocks(*column, columns, row, rows, stage.loops);
+  add_reduction(stage.loops, 1, 0);
+  // Columns outside: the few loads of the rows stay in registers beside the sums.
+  if (columns > 1) stage.loops.push_back({column->name, 1, Bind::Unroll});
+  if (rows > 1) stage.loops.push_back({row->name, 1, Bind::Unroll});
+}
+
+void HostChooser::lanes_blocks(const Axis& column, std::int64_t columns, const Axis* row, std::int64_t rows,
+                               std::vector<Loop>& loops) const {
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != &column && &axis != row && !is_not_shared(axis)) loops.push_back({axis.name, 1, Bind::Block});
+  }
+  const double tile_operations = reduction_ * static_cast<double>(rows * columns);
+  const auto tiles =
+      static_cast<std::int64_t>(std::max(1.0, 4 * static_cast<double>(kBlockOperations) / tile_operations));
+  std::int64_t row_piece = rows, column_piece = columns;
+  if (row != nullptr) {
+    // Rows that pass by stay in the second-level cache for the next columns.
+    const double fitting = static_cast<double>(target_.l2_bytes) / 4 / (reduction_ * 4) / static_cast<double>(rows);
+    row_piece = rows * std::clamp<std::int64_t>(static_cast<std::int64_t>(fitting), 1, ceil_div(extent_of(*row), rows));
+    column_piece =
+        columns * std::min<std::int64_t>(ceil_div(tiles * rows, row_piece), ceil_div(extent_of(column), columns));
+    loops.push_back({row->name, row_piece, Bind::Block});
+  } else {
+    column_piece = columns * std::min(tiles, ceil_div(extent_of(column), columns));
+  }
+  loops.push_back({column.name, column_piece, Bind::Block});
+  if (column_piece != columns) loops.push_back({column.name, columns, Bind::Serial});
+  if (row != nullptr && row_piece != rows) loops.push_back({row->name, rows, Bind::Serial});
+}
+
+}  // namespace corrloom::passes::host

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <vector>
+
+#include "compiler/passes/host_chooser.h"
+
+namespace corrloom::passes::host {
+
+using schedule::Bind;
+using schedule::Loop;
+
+namespace {
+
+/// Elements of the vector axis in a piece that one block works through: a few pages, so that blocks are worth a task
+/// each.
+constexpr std::int64_t kPieceElements = 16384;
+/// Elements that a block of short rows should have at least.
+constexpr std::int64_t kBlockElements = 4096;
+
+}  // namespace
+
+std::vector<Loop> HostChooser::loops_by_elements() const {
+  std::vector<Loop> loops = element_blocks(reduction_size());
+  add_reduction(loops, 1, 0);
+  return loops;
+}
+
+std::vector<Loop> HostChooser::element_blocks(std::int64_t operations) const {
+  std::vector<Loop> loops, serial;
+  for (auto axis = compute_.axes.rbegin(); axis != compute_.axes.rend(); ++axis) {
+    if (is_not_shared(*axis)) continue;
+    const std::int64_t wanted = std::max<std::int64_t>(1, kBlockOperations / std::max<std::int64_t>(operations, 1));
+    const std::int64_t piece = std::min(std::max<std::int64_t>(extent_of(*axis), 1), wanted);
+    loops.insert(loops.begin(), {axis->name, piece, Bind::Block});
+    if (piece > 1) serial.insert(serial.begin(), {axis->name, 1, Bind::Serial});
+    if (__builtin_mul_overflow(operations, piece, &operations)) operations = kBlockOperations;
+  }
+  loops.insert(loops.end(), serial.begin(), serial.end());
+  return loops;
+}
+
+void HostChooser::add_reduction(std::vector<Loop>& loops, std::int64_t points, std::int64_t window) const {
+  if (!compute_.reduction) return;
+  for (const Axis& axis : compute_.axes) {
+    if (axis.id == running_ && extent_of(axis) != 1) loops.push_back({axis.name, 1, Bind::Serial});
+  }
+  const std::vector<Axis>& axes = compute_.reduction->axes;
+  // From the last axis outwards, as many as unrolling can take.
+  std::vector<bool> unrolled(axes.size(), false);
+  std::int64_t copies = points;
+  for (std::size_t k = axes.size(); k-- > 0 && !by_lanes();) {
+    const std::optional<std::int64_t> extent = scalar::as_i64(axes[k].extent);
+    if (!extent || __builtin_mul_overflow(copies, *extent, &copies) ||
+        copies > (window > 1 ? kMaxUnrolledWindow : kMaxUnrolled))
+      break;
+    unrolled[k] = true;
+  }
+  // Part of a nest is unrolled only for the loads that its taps share.
+  const bool all = !unrolled.empty() && unrolled.front();
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    const bool last = k + 1 == axes.size();
+    if (last && by_lanes()) {
+      loops.push_back({axes[k].name, 1, Bind::Vector});
+    } else if (last && window > 1) {
+      if (*scalar::as_i64(axes[k].extent) > window) loops.push_back({axes[k].name, window, Bind::Serial});
+      loops.push_back({axes[k].name, 1, Bind::Unroll});
+    } else {
+      loops.push_back({axes[k].name, 1, all ? Bind::Unroll : Bind::Serial});
+    }
+  }
+}
+
+void HostChooser::tile_loops(const Tile& tile, schedule::Stage& stage) const {
+  const host::Reads reads{graph_, compute_, accesses_, target_, lanes()};
+  if (may_sweep_ && !running_ && host::sweeps(reads, tile)) return host::sweep_loops(reads, tile, stage);
+  const std::int64_t width = lanes() * tile.vectors;
+  for (std::size_t k = 0; k < staged_.size(); ++k) {
+    if (tile.staged[k]) stage.staging.push_back(panel(k, tile, width));
+  }
+  std::vector<Loop>& loops = stage.loops;
+  if (!compute_.reduction) {
+    streaming_loops(tile, width, loops);
+    host::prefetch_across(reads, tile, width, stage);
+  } else if (tile.row != nullptr && !has_panel(tile)) {
+    window_loops(tile, width, loops);
+  } else {
+    panel_loops(tile, width, loops, stage);
+  }
+  add_reduction(loops, tile.rows * tile.vectors, tile.window);
+  host::add_tile(tile, lanes(), loops);
+}
+
+void HostChooser::streaming_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops) const {
+  const std::int64_t piece = std::max(width, kPieceElements / tile.rows / width * width);
+  const bool across = tile.row != nullptr && tile.vector != &compute_.axes.back() && tile.rows > 1;
+  const Axis* next = nullptr;
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != tile.vector && extent_of(axis) > 1) next = &axis;
+  }
+  const std::int64_t short_rows = kBlockElements / std::max<std::int64_t>(extent_of(*tile.vector), 1);
+  const auto together = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(
+      tile.row != nullptr || next == nullptr ? 1 : std::clamp<std::int64_t>(short_rows, 1, extent_of(*next)))));
+  for (const Axis& axis : compute_.axes) {
+    if (&axis == tile.vector || extent_of(axis) == 1) continue;
+    const std::int64_t rows = &axis == next ? together : 1;
+    loops.push_back({axis.name, &axis != tile.row ? rows : across ? tile.rows * 4 : tile.rows, Bind::Block});
+  }
+  loops.push_back({tile.vector->name, piece, Bind::Block});
+  if (together > 1) loops.push_back({next->name, 1, Bind::Serial});
+  if (piece != width) loops.push_back({tile.vector->name, width, Bind::Serial});
+  if (across) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+}
+
+void HostChooser::window_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops) const {
+  std::vector<Loop> serial;
+  double operations = reduction_;
+  const auto add = [&](const Axis& axis, std::int64_t step, double wanted) {
+    const std::int64_t steps = ceil_div(extent_of(axis), step);
+    const std::int64_t piece = step * static_cast<std::int64_t>(std::clamp(wanted, 1.0, static_cast<double>(steps)));
+    loops.insert(loops.begin(), {axis.name, piece, Bind::Block});
+    if (piece != step) serial.insert(serial.begin(), {axis.name, step, Bind::Serial});
+    operations *= static_cast<double>(std::min(piece, extent_of(axis)));
+  };
+  const auto worth = [&](std::int64_t step) {
+    return static_cast<double>(kBlockOperations) / operations / static_cast<double>(step);
+  };
+  add(*tile.vector, width, static_cast<double>(kPieceElements / width));
+  add(*tile.row, tile.rows, worth(tile.rows));
+  for (auto axis = compute_.axes.rbegin(); axis != compute_.axes.rend(); ++axis) {
+    if (&*axis != tile.vector && &*axis != tile.row && !is_not_shared(*axis)) add(*axis, 1, worth(1));
+  }
+  loops.insert(loops.end(), serial.begin(), serial.end());
+}
+
+}  // namespace corrloom::passes::host

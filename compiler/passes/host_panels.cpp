@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/host_chooser.h"
+
+namespace corrloom::passes::host {
+
+using scalar::Expr;
+using schedule::Bind;
+using schedule::Loop;
+using schedule::Staging;
+
+namespace {
+
+/// Columns of a result that are worked on together when operands leave the last-level cache.
+constexpr std::int64_t kFarColumns = 1024;
+
+}  // namespace
+
+bool HostChooser::has_panel(const Tile& tile) const {
+  return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    return access.in_step && access.depends_on(tile.vector->id) && !access.depends_on(tile.row->id);
+  });
+}
+
+void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops,
+                              schedule::Stage& stage) const {
+  const double row_operations = reduction_ * static_cast<double>(tile.rows * width);
+  const auto worth = [&](double operations) {
+    return static_cast<std::int64_t>(std::max(1.0, static_cast<double>(kBlockOperations) / std::max(operations, 1.0)));
+  };
+  std::int64_t columns = width, rows = tile.rows;
+  if (tile.row != nullptr) {
+    const double row_bytes = reduction_ * 4;
+    if (static_cast<double>(extent_of(*tile.row)) * row_bytes > static_cast<double>(target_.l3_bytes) / 4 &&
+        extent_of(*tile.vector) > kFarColumns && extent_of(*tile.row) > 8 * tile.rows) {
+      columns = ceil_div(kFarColumns, width) * width;
+      const double fitting = static_cast<double>(target_.l3_bytes) / 16 / row_bytes / static_cast<double>(tile.rows);
+      rows = tile.rows * std::max<std::int64_t>(4, static_cast<std::int64_t>(fitting));
+    } else {
+      rows = tile.rows * std::min(worth(row_operations), ceil_div(extent_of(*tile.row), tile.rows));
+    }
+  } else {
+    columns = width * std::min(worth(row_operations), ceil_div(extent_of(*tile.vector), width));
+  }
+  add_panel_operand(tile, width, stage);
+  std::vector<Loop> inner_blocks;
+  for (const Axis& axis : compute_.axes) {
+    if (&axis == tile.vector || &axis == tile.row || is_not_shared(axis)) continue;
+    (is_batch(axis, *tile.vector) ? loops : inner_blocks).push_back({axis.name, 1, Bind::Block});
+  }
+  const Loop panels{tile.vector->name, columns, Bind::Block};
+  if (!panels_stay_near(tile)) loops.push_back(panels);
+  loops.insert(loops.end(), inner_blocks.begin(), inner_blocks.end());
+  if (panels_stay_near(tile)) loops.push_back(panels);
+  if (tile.row != nullptr) loops.push_back({tile.row->name, rows, Bind::Block});
+  if (columns != width) loops.push_back({tile.vector->name, width, Bind::Serial});
+  if (rows != tile.rows) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+}
+
+bool HostChooser::panels_stay_near(const Tile& tile) const {
+  double bytes = 0;
+  for (const Access& access : accesses_) {
+    if (!access.in_step || !access.depends_on(tile.vector->id)) continue;
+    double elements = access.element_bytes;
+    for (const Expr& extent : graph_.op(access.read->source).extents)
+      elements *= static_cast<double>(scalar::as_i64(extent).value_or(1 << 20));
+    bytes += elements;
+  }
+  return bytes <= static_cast<double>(target_.l2_bytes) / 4;
+}
+
+bool HostChooser::is_batch(const Axis& axis, const Axis& vector) const {
+  return std::all_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    return !access.in_step || !access.depends_on(vector.id) || access.depends_on(axis.id);
+  });
+}
+
+void HostChooser::add_panel_operand(const Tile& tile, std::int64_t width, schedule::Stage& stage) const {
+  const bool reused = tile.row != nullptr && extent_of(*tile.row) >= kWorthPacking * tile.rows;
+  for (const Access& access : accesses_) {
+    if (access.staged < 0 || tile.staged[static_cast<std::size_t>(access.staged)] || access.guarded) continue;
+    const auto number = static_cast<std::size_t>(access.staged);
+    if (!reused && !is_constant(number)) continue;
+    const schedule::Part* part = part_of(staged_[number], tile.vector->id);
+    const bool alone = part != nullptr && part->terms.size() == 1;
+    const bool large =
+        elements_of(number) * static_cast<double>(access.element_bytes) > static_cast<double>(target_.l2_bytes) / 2;
+    const bool moved = tile.row != nullptr && access.depends_on(tile.row->id);
+    if (alone && large && !moved && extent_of(*tile.vector) > width)
+      stage.staging.push_back(panel(number, tile, width));
+  }
+}
+
+Staging HostChooser::panel(std::size_t number, const Tile& tile, std::int64_t width) const {
+  using Kind = Staging::Dim::Kind;
+  const schedule::StagedExpr& staged = staged_[number];
+  Staging out;
+  out.tensor = graph_.op(staged.tensor).name;
+  const schedule::Part* vector = part_of(staged, tile.vector->id);
+  const bool in_panels = vector != nullptr && vector->terms.size() == 1;
+  const std::string along = vector == nullptr ? "" : to_text(*vector, graph_);
+  if (in_panels) out.layout.push_back({along, Kind::Outer, width});
+  for (const schedule::Part& part : staged.parts) {
+    if (&part != vector) out.layout.push_back({to_text(part, graph_)});
+  }
+  if (in_panels) {
+    out.layout.push_back({along, Kind::Inner, width});
+  } else if (vector != nullptr) {
+    out.layout.push_back({along});
+  }
+  return out;
+}
+
+}  // namespace corrloom::passes::host

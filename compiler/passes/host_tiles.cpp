@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "compiler/passes/host_chooser.h"
+#include "compiler/passes/readers.h"
+#include "compiler/passes/strides.h"
+#include "ir/affine/affine.h"
+
+namespace corrloom::passes::host {
+
+using tensor::TensorId;
+
+namespace {
+
+/// Most rows of a register tile, and most vectors in a row: of one that shares rows, and of one that walks memory.
+constexpr std::int64_t kMaxRows = 14, kMaxVectors = 6, kMaxStreamVectors = 16;
+/// Most operations of the points of a tile whose rows share what they read.
+constexpr double kMostStencil = 256;
+/// Operations of a body of which one vector at a time is enough.
+constexpr double kLongBody = 24;
+/// Taps of a long window that are unrolled together.
+constexpr std::int64_t kLongWindow = 6;
+
+}  // namespace
+
+Tile HostChooser::best_tile() const {
+  Tile best;
+  for (const Axis& vector : compute_.axes) {
+    if (extent_of(vector) <= 1 || bounds_reduction(vector)) continue;
+    consider_rows(vector, nullptr, best);
+    for (const Axis& row : compute_.axes) {
+      if (&row != &vector && extent_of(row) > 1 && !bounds_reduction(row) && shares_loads(vector, row))
+        consider_rows(vector, &row, best);
+    }
+  }
+  return best;
+}
+
+bool HostChooser::is_window(const Axis& row, const Axis& vector) const {
+  const Axis* last = last_reduction();
+  return last != nullptr && scalar::as_i64(last->extent) &&
+         std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+           const std::int64_t taps = std::min<std::int64_t>(*scalar::as_i64(last->extent), 8);
+           const bool loads = access.in_step && access.depends_on(vector.id);
+           const std::int64_t reached = loads ? access.window(row.id, 8, last->id, taps) : 0;
+           return reached > 0 && reached < 8 * taps;
+         });
+}
+
+bool HostChooser::is_stencil(const Axis& row) const {
+  constexpr std::int64_t kRows = 8;
+  const std::int64_t same_for_all = distinct_loads(&row, 0);
+  return distinct_loads(&row, kRows) - same_for_all < (distinct_loads(&row, 1) - same_for_all) * kRows;
+}
+
+std::int64_t HostChooser::distinct_loads(const Axis* row, std::int64_t rows) const {
+  std::set<std::tuple<TensorId, std::vector<std::int64_t>, std::int64_t>> loads;
+  std::int64_t others = 0;
+  for (const Access& access : accesses_) {
+    if (access.in_step) continue;
+    const std::int64_t stride = row == nullptr ? 0 : access.stride(row->id);
+    if (!access.is_affine() || (row != nullptr && stride == 0)) {
+      others += rows;  // a load that all rows share saves nothing else
+      continue;
+    }
+    std::vector<std::int64_t> strides;
+    for (const Axis& axis : compute_.axes) strides.push_back(access.stride(axis.id));
+    for (std::int64_t r = 0; r < rows; ++r)
+      loads.emplace(access.read->source, strides, access.offset->constant + r * stride);
+  }
+  return static_cast<std::int64_t>(loads.size()) + others;
+}
+
+double HostChooser::shared_part(const Tile& tile) const {
+  if (compute_.reduction || tile.row == nullptr || tile.rows < 2) return 1;
+  return static_cast<double>(distinct_loads(tile.row, tile.rows)) /
+         static_cast<double>(distinct_loads(tile.row, 1) * tile.rows);
+}
+
+bool HostChooser::shares_loads(const Axis& vector, const Axis& row) const {
+  if (&row == &compute_.axes.back()) return true;
+  if (compute_.reduction ? is_window(row, vector) : is_stencil(row)) return true;
+  return std::any_of(accesses_.begin(), accesses_.end(),
+                     [&](const Access& access) { return access.depends_on(vector.id) && !access.depends_on(row.id); });
+}
+
+void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best) const {
+  const std::int64_t width = lanes(), fitting = ceil_div(extent_of(vector), width);
+  // Without a reduction more vectors only make the body longer.
+  const std::int64_t streams = compute_.reduction ? kMaxStreamVectors : body_operations_ > kLongBody ? 1 : 4;
+  const std::int64_t most_vectors = std::min(fitting, row == nullptr ? streams : kMaxVectors);
+  const std::int64_t most_rows = row == nullptr ? 1 : std::min(extent_of(*row), std::max(kMaxRows, width));
+  const bool window = row != nullptr && compute_.reduction && is_window(*row, vector);
+  const bool stencil = row != nullptr && !compute_.reduction && &vector == &compute_.axes.back() && is_stencil(*row);
+  // Without a reduction a load that rows share is one from the nearest cache: a longer body is only worth a window's.
+  if (!compute_.reduction && row != nullptr && row != &compute_.axes.back() && !stencil) return;
+  for (std::int64_t rows = 1; rows <= most_rows; ++rows) {
+    for (std::int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
+      if (rows * vectors + vectors + 1 >= target_.vector_registers &&
+          !(vectors == 1 && rows <= width && !compute_.reduction))
+        continue;
+      if (rows > 1 && row == nullptr) continue;
+      if (stencil && static_cast<double>(rows * vectors) * body_operations_ > kMostStencil) continue;
+      Tile tile{&vector, row, rows, vectors, 0, {}, 0};
+      consider_copies(tile, best);
+      if (!window || rows * vectors > target_.vector_registers / 2) continue;
+      const std::int64_t taps = *scalar::as_i64(last_reduction()->extent);
+      tile.window = taps <= 11 ? taps : kLongWindow;
+      if (rows > 1 && rows * vectors * tile.window <= kMaxUnrolledWindow + 30) consider_copies(tile, best);
+    }
+  }
+}
+
+void HostChooser::consider_copies(Tile tile, Tile& best) const {
+  const std::size_t choices = std::size_t{1} << std::min<std::size_t>(staged_.size(), 3);
+  for (std::size_t choice = 0; choice < choices; ++choice) {
+    tile.staged.assign(staged_.size(), false);
+    bool possible = true;
+    for (std::size_t k = 0; k < std::min<std::size_t>(staged_.size(), 3); ++k) {
+      tile.staged[k] = (choice >> k & 1) != 0;
+      possible &= !tile.staged[k] || (can_stage(k) && changes_loads(k, tile));
+    }
+    if (!possible) continue;
+    tile.cycles = cost(tile);
+    note(tile);
+    if (tile.cycles < best.cycles * 0.999) best = tile;
+  }
+}
+
+double HostChooser::elements_of(std::size_t staged) const {
+  double elements = 1;
+  for (const schedule::Part& part : staged_[staged].parts) elements *= static_cast<double>(part.count());
+  return elements;
+}
+
+bool HostChooser::can_stage(std::size_t staged) const {
+  const bool pays = is_constant(staged) || elements_of(staged) * kWorthPacking <= points_ * reduction_;
+  return pays && elements_of(staged) < 1e10;
+}
+
+bool HostChooser::changes_loads(std::size_t staged, const Tile& tile) const {
+  return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    return access.staged == static_cast<int>(staged) && (access.guarded || access.depends_on(tile.vector->id));
+  });
+}
+
+const schedule::Part* HostChooser::part_of(const schedule::StagedExpr& staged, AxisId axis) {
+  const schedule::Part* found = nullptr;
+  for (const schedule::Part& part : staged.parts) {
+    for (const affine::LinearForm::Term& term : part.terms) {
+      if (axis_of(term.expr) == axis) found = found == nullptr ? &part : found;
+    }
+  }
+  return found;
+}
+
+}  // namespace corrloom::passes::host
