@@ -18,6 +18,14 @@ constexpr std::int64_t kPieceElements = 16384;
 /// Elements that a block of short rows should have at least.
 constexpr std::int64_t kBlockElements = 4096;
 
+/// Rows of a block, at most so many: as many as leave none over, unless those are few.
+std::int64_t rows_together(std::int64_t extent, std::int64_t most) {
+  most = std::clamp<std::int64_t>(most, 1, extent);
+  std::int64_t rows = most;
+  while (extent % rows != 0) --rows;
+  return 2 * rows > most ? rows : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
+}
+
 }  // namespace
 
 std::vector<Loop> HostChooser::loops_by_elements() const {
@@ -99,8 +107,8 @@ void HostChooser::streaming_loops(const Tile& tile, std::int64_t width, std::vec
     if (&axis != tile.vector && extent_of(axis) > 1) next = &axis;
   }
   const std::int64_t short_rows = kBlockElements / std::max<std::int64_t>(extent_of(*tile.vector), 1);
-  const auto together = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(
-      tile.row != nullptr || next == nullptr ? 1 : std::clamp<std::int64_t>(short_rows, 1, extent_of(*next)))));
+  const std::int64_t together =
+      tile.row != nullptr || next == nullptr ? 1 : rows_together(extent_of(*next), short_rows);
   for (const Axis& axis : compute_.axes) {
     if (&axis == tile.vector || extent_of(axis) == 1) continue;
     const std::int64_t rows = &axis == next ? together : 1;

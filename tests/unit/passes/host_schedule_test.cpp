@@ -168,6 +168,20 @@ graph @g(%x: f32[130, 512]) -> (%y) {
   EXPECT_LE(loads.all * 2, stores * 3) << loop::print(functions[0]);
 }
 
+TEST(HostSchedule, ShortRowsFillBlocksEvenly) {
+  // A block has as many short rows as leave none over: a last block of fewer would need tests around every row.
+  const auto rows_of = [](const std::string& rows, const std::string& columns) {
+    const std::vector<schedule::Loop> loops =
+        loops_of("graph @g(%x: f32[" + rows + ", " + columns + "]) -> (%y) {\n  %y: f32[" + rows + ", " + columns +
+                 "] = compute [i: " + rows + ", j: " + columns + "] { yield mul(%x[i, j], 2.0:f32) }\n}\n");
+    EXPECT_EQ(loops.at(0).axis, "i");
+    return loops.at(0).step;
+  };
+  EXPECT_EQ(rows_of("6", "1000"), 3);     // four would leave two over
+  EXPECT_EQ(rows_of("6", "250"), 6);      // all of them
+  EXPECT_EQ(rows_of("1021", "1000"), 4);  // a prime
+}
+
 TEST(HostSchedule, ALoadThatRowsShareMakesNoStencil) {
   // exp(x[n, d] - m[n]) runs along memory: columns share m, but nothing else.
   const std::vector<schedule::Loop> loops = loops_of(R"(
