@@ -378,7 +378,16 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
         return add(add(args[0], right->second.args[0]), right->second.args[1]);
     }
   }
-  if (opcode == Opcode::Mul && dtype == DType::I64 && as_index(args[0])) std::swap(args[0], args[1]);
+  if (opcode == Opcode::Mul && dtype == DType::I64) {
+    if (as_index(args[0])) std::swap(args[0], args[1]);
+    // For the same reason: (x + 1) * 3 = x * 3 + 3.
+    const auto inner = lanes == 1 ? sum_of(args[0]) : applies_.end();
+    const std::optional<std::int64_t> factor = as_index(args[1]);
+    const std::optional<std::int64_t> first = inner != applies_.end() ? as_index(inner->second.args[1]) : std::nullopt;
+    std::int64_t part = 0;
+    if (factor && first && !__builtin_mul_overflow(*factor, *first, &part))
+      return add(mul(inner->second.args[0], *factor), index(part));
+  }
   for (ValueId& id : args) id = splat(id, lanes);
   const Type result{dtype, lanes};
   std::vector<std::int64_t> key = key_of(kApply, result, args, {static_cast<std::int64_t>(opcode)});
