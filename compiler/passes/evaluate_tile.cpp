@@ -123,7 +123,11 @@ ValueId TileEvaluator::combine_apply(const scalar::Apply& apply, DType dtype, Va
     if (const scalar::Value* known = builder_.as_constant(condition))
       return value(apply.args[known->as_bool() ? 1 : 2], guard);
     const ValueId then = value(apply.args[1], both(guard, condition));
-    return builder_.apply(Opcode::Select, {condition, then, value(apply.args[2], except(guard, condition))});
+    const ValueId otherwise = value(apply.args[2], except(guard, condition));
+    // What is read under a condition is 0 where it does not hold.
+    const scalar::Value* zero = builder_.as_constant(otherwise);
+    if (scalar::as_read(apply.args[1]) != nullptr && zero != nullptr && zero->bits == 0) return then;
+    return builder_.apply(Opcode::Select, {condition, then, otherwise});
   }
   std::vector<ValueId> args;
   for (const Expr& arg : apply.args) args.push_back(value(arg, guard));
