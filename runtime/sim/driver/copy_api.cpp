@@ -114,7 +114,7 @@ CopySide side(CUmemorytype type, const void* host, CUdeviceptr device, size_t pi
   // 0 stands for the least that is possible.
   if (pitch == 0) pitch = x + copy.WidthInBytes;
   if (rows == 0) rows = y + copy.Height;
-  require(x + copy.WidthInBytes <= pitch);
+  require(x + copy.WidthInBytes <= pitch && y + copy.Height <= rows);
   CopySide result;
   const uint64_t base = type == CU_MEMORYTYPE_HOST ? number(host) : device;
   require(base != 0);
@@ -170,6 +170,16 @@ CUresult start_3d(const Description* d, CUstream handle, When when) {
   const std::shared_ptr<Stream> stream = find_stream(handle);
   if (d->WidthInBytes == 0 || d->Height == 0 || d->Depth == 0) return CUDA_SUCCESS;
   return start(*stream, describe(*d), touches_host(*d) ? when : When::Queued);
+}
+
+/// The sides on devices must name contexts.
+void check_contexts(const CUDA_MEMCPY3D_PEER* d) {
+  require(d != nullptr);
+  const auto check = [](CUmemorytype type, CUcontext context) {
+    require(type != CU_MEMORYTYPE_DEVICE || driver().contexts.find(context) != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  };
+  check(d->srcMemoryType, d->srcContext);
+  check(d->dstMemoryType, d->dstContext);
 }
 
 CUresult fill(CUdeviceptr address, size_t pitch, unsigned value, unsigned element_bytes, size_t width, size_t height,
@@ -240,9 +250,11 @@ CUresult copy_3d_async(const CUDA_MEMCPY3D* copy, CUstream stream) {
   return start_3d(copy, stream, When::Queued);
 }
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* copy) {
+  check_contexts(copy);
   return start_3d(copy, nullptr, When::Done);
 }
 CUresult copy_3d_peer_async(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+  check_contexts(copy);
   return start_3d(copy, stream, When::Queued);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "runtime/sim/exec/undefined.h"
+
 namespace corrloom::sim::exec {
 namespace {
 
@@ -235,9 +237,13 @@ std::byte* resolve_global(Warp& warp, const Inst& inst, int lane, uint64_t addre
   std::byte* host = view->host + offset;
   if (shadow != nullptr && access.reads && on.uninitialised &&
       !all_have(shadow, access.bytes, DeviceMemory::kInitialised)) {
-    warp.find(FindingKind::UninitialisedRead, inst, lane, address, access.bytes,
-              "read of global memory that nothing has written");
-    mark(shadow, access.bytes, DeviceMemory::kInitialised);
+    if (access.defers) {
+      note_undefined(warp, lane, address, true, shadow, access.bytes, DeviceMemory::kInitialised);
+    } else {
+      warp.find(FindingKind::UninitialisedRead, inst, lane, address, access.bytes,
+                "read of global memory that nothing has written");
+      mark(shadow, access.bytes, DeviceMemory::kInitialised);
+    }
   }
   if (on.races && view->cells != nullptr && launch.launch_tag != 0) {
     track({warp, inst, lane, true, launch.launch_tag}, view->cells, offset, address, access, host);
@@ -261,9 +267,13 @@ std::byte* resolve_shared(Warp& warp, const Inst& inst, int lane, uint64_t addre
   const Checks& on = checks(warp);
   if (on.uninitialised) {
     if (access.reads && !all_have(state, access.bytes, Block::kWritten)) {
-      warp.find(FindingKind::UninitialisedRead, inst, lane, address, access.bytes,
-                "read of shared memory that nothing has written");
-      mark(state, access.bytes, Block::kWritten);
+      if (access.defers) {
+        note_undefined(warp, lane, address, false, state, access.bytes, Block::kWritten);
+      } else {
+        warp.find(FindingKind::UninitialisedRead, inst, lane, address, access.bytes,
+                  "read of shared memory that nothing has written");
+        mark(state, access.bytes, Block::kWritten);
+      }
     }
     if (access.writes) mark(state, access.bytes, Block::kWritten);
   }
@@ -298,6 +308,7 @@ std::byte* resolve_local(Warp& warp, const Inst& inst, int lane, uint64_t addres
         LaunchError::IllegalAddress, FindingKind::LocalOutOfBounds, inst, lane, address, access.bytes,
         "local address " + hex(address) + " is outside the thread's " + std::to_string(warp.local_stride) + " bytes");
   }
+  if (warp.holds_undefined && access.reads) read_local(warp, inst, lane, address, access);
   return warp.local.get() + size_t(lane) * warp.local_stride + address;
 }
 

@@ -15,6 +15,7 @@ struct Access {
   bool read_only = false;        ///< ld.global.nc: the data must not change while the kernel runs
   uint32_t alignment = 0;        ///< 0: `bytes`
   bool async_proxy = false;      ///< wgmma and bulk copies: they see what threads wrote only after a proxy fence
+  bool defers = false;           ///< undefined bytes are noted for `define_loaded`, not reported
   const void* stored = nullptr;  ///< the bytes a plain store is about to write; equal bytes do not race
 };
 

@@ -18,18 +18,21 @@ using ptx::Type;
 // -- logic
 
 struct And {
+  static constexpr Follow kFollow = Follow::And;
   template <class T>
   static T apply(T a, T b) {
     return a & b;
   }
 };
 struct Or {
+  static constexpr Follow kFollow = Follow::Or;
   template <class T>
   static T apply(T a, T b) {
     return a | b;
   }
 };
 struct Xor {
+  static constexpr Follow kFollow = Follow::Spreads;
   template <class T>
   static T apply(T a, T b) {
     return a ^ b;
@@ -54,12 +57,14 @@ void decode_logic(Decode& c) {
     c.inst.d = c.writes_predicate(0);
     c.inst.a = c.reads_predicate(1);
     c.inst.b = c.reads_predicate(2);
+    c.inst.follow = Op::kFollow;
     c.inst.fn = logic_predicate<Op>;
     return;
   }
   c.inst.d = c.writes(0, type);
   c.inst.a = c.reads(1, type);
   c.inst.b = c.reads(2, type);
+  c.inst.follow = Op::kFollow;
   switch (type) {
     case Type::B16:
       c.inst.fn = logic<uint16_t, Op>;
@@ -180,6 +185,7 @@ void decode_shift(Decode& c) {
   c.inst.d = c.writes(0, type);
   c.inst.a = c.reads(1, type);
   c.inst.b = c.reads(2, Type::B32);
+  c.inst.follow = Follow::MovesFirst;
   switch (type) {
     case Type::B16:
       c.inst.fn = left ? shift_left<uint16_t> : shift_right<uint16_t>;
@@ -240,6 +246,7 @@ void decode_funnel(Decode& c) {
   c.inst.a = c.reads(1, Type::B32);
   c.inst.b = c.reads(2, Type::B32);
   c.inst.c = c.reads(3, Type::B32);
+  c.inst.follow = Follow::MovesTwo;
   c.inst.fn = funnel;
 }
 
@@ -276,6 +283,7 @@ void decode_bfe(Decode& c) {
   c.inst.a = c.reads(1, type);
   c.inst.b = c.reads(2, Type::B32);
   c.inst.c = c.reads(3, Type::B32);
+  c.inst.follow = Follow::MovesFirst;
   switch (type) {
     case Type::U32:
       c.inst.fn = bfe<uint32_t>;
@@ -532,6 +540,7 @@ void decode_prmt(Decode& c) {
   c.inst.a = c.reads(1, Type::B32);
   c.inst.b = c.reads(2, Type::B32);
   c.inst.c = c.reads(3, Type::B32);
+  c.inst.follow = Follow::MovesTwo;
   c.inst.fn = prmt;
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/sim/exec/access.h"
 #include "runtime/sim/exec/async.h"
 #include "runtime/sim/exec/decoder.h"
+#include "runtime/sim/exec/undefined.h"
 
 /// Blocks and clusters: starting them, taking turns, and what to say when nothing can go on.
 namespace corrloom::sim::exec {
@@ -173,6 +174,8 @@ void Warp::start(Block& owner, int warp_index) {
   waited = turn_end = 0;
   cluster_phase = 0;
   async.reset();
+  undefined.reset();
+  holds_undefined = false;
   race = RaceClock{};
   if (owner.launch->options.checks.races) {
     race.seen.assign(size_t(owner.warp_count), 0);

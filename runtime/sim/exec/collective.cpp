@@ -76,6 +76,7 @@ void decode_shfl(Decode& c) {
   std::vector<Slot> more;
   if (c.operand(0).paired != -1) more.push_back(c.decoder.write_predicate_register(c.operand(0).paired, c.source.line));
   set_member_mask(c, 4, more);
+  c.inst.follow = Follow::MovesFirst;
   c.inst.fn = shfl;
 }
 
@@ -102,6 +103,7 @@ void decode_vote(Decode& c) {
   c.inst.d = mode == 3 ? c.writes(0, Type::B32) : c.writes_predicate(0);
   c.inst.a = c.reads_predicate(1);
   set_member_mask(c, 2);
+  if (mode == 3) c.inst.follow = Follow::Ballots;
   c.inst.fn = vote;
 }
 

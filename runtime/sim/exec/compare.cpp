@@ -239,6 +239,7 @@ void decode_setp(Decode& c) {
   if (c.operand(0).paired != -1) {
     c.decoder.set_list(c.inst, {c.decoder.write_predicate_register(c.operand(0).paired, c.source.line)});
   }
+  if (c.inst.m2 == uint8_t(Combine::And) || c.inst.m2 == uint8_t(Combine::Or)) c.inst.follow = Follow::Compares;
   c.inst.fn = setp;
 }
 
@@ -307,6 +308,7 @@ void decode_selp(Decode& c) {
   c.inst.a = c.reads(1, type);
   c.inst.b = c.reads(2, type);
   c.inst.c = c.reads_predicate(3);
+  c.inst.follow = Follow::MovesTwo;
   switch (ptx::type_bits(type)) {
     case 16:
       c.inst.fn = selp<uint16_t>;

@@ -32,6 +32,24 @@ bool names_float_type(const ptx::Instruction& instruction) {
                              [](const std::string& m) { return ptx::is_float(ptx::type_of(m)); });
 }
 
+/// Arithmetic passes undefined values on; what touches memory, control or other threads uses them.
+Follow follow_by_class(const Inst& inst) {
+  switch (inst.klass) {
+    case Class::Fp16:
+    case Class::Fp32:
+    case Class::Fp64:
+    case Class::Integer:
+    case Class::Conversion:
+    case Class::SpecialFunction:
+    case Class::Move:
+      return Follow::Spreads;
+    case Class::ShuffleVote:
+      return Follow::SpreadsWide;
+    default:
+      return Follow::Uses;
+  }
+}
+
 }  // namespace
 
 Decoder::Decoder(const ptx::Module& module, const SymbolTable& symbols, KernelProgram& program, const Arch& arch,
@@ -249,6 +267,7 @@ void Decoder::decode_function(int index, const ptx::Function& function) {
   decoded_ = &decoded;
   register_slots_.assign(function.registers.size(), kNoSlot);
   register_bytes_ = 0;
+  register_widths_.clear();
   carry_ = kNoSlot;
   code_.clear();
   starts_.clear();
@@ -339,9 +358,12 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   Decode context{*this, instruction, Modifiers(instruction), {}};
   context.inst.line = instruction.line;
   context.inst.text = uint32_t(program_.texts.size());
+  operands_.clear();
   decode(context);
   context.mods.finish();
   Inst& inst = context.inst;
+  if (inst.follow == Follow::ByClass) inst.follow = follow_by_class(inst);
+  inst.operands = list_operands(operands_);
   if (instruction.guard >= 0) {
     inst.guard = register_slot(instruction.guard);
     inst.guard_negated = instruction.guard_negated;

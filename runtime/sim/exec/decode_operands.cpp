@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "runtime/sim/exec/decoder.h"
 #include "runtime/sim/exec/lanes.h"
@@ -222,14 +223,17 @@ Slot Decoder::predicate_constant(bool value) {
 
 Slot Decoder::temporary(uint32_t bytes) {
   const Slot slot = make_slot(Base::Frame, register_bytes_);
+  register_widths_[slot] = uint16_t(bytes);
   register_bytes_ += bytes == 0 ? 64 : bytes * kLanes;
   register_bytes_ = (register_bytes_ + 63) / 64 * 64;
   if (register_bytes_ > kSlotOffsetMask / 2) throw ptx::SyntaxError(function_->line, "too many registers");
   return slot;
 }
 
-Slot Decoder::carry_slot() {
+Slot Decoder::carry_slot(bool reads, bool writes) {
   if (carry_ == kNoSlot) carry_ = temporary(0);
+  if (reads) noted(carry_, Operand::Role::Read);
+  if (writes) noted(carry_, Operand::Role::Write);
   return carry_;
 }
 
@@ -295,14 +299,15 @@ Slot Decoder::read_operand(const ptx::Operand& operand, Type type, bool relaxed,
                                          " does not fit an operand of type ." + std::string(ptx::type_name(type)));
       }
       const auto found = uint32_t(ptx::type_bits(reg.type)) / 8;
-      if (found == bytes || found > 8) return register_slot(operand.index);
+      if (found == bytes || found > 8) return noted(register_slot(operand.index), Operand::Role::Read);
       Inst inst;
       inst.fn = resize(bytes, found, false);
+      inst.follow = Follow::Moves;
       inst.a = register_slot(operand.index);
       inst.d = temporary(bytes);
       inst.line = line;
       emit_before(inst);
-      return inst.d;
+      return noted(inst.d, Operand::Role::Read);
     }
     case OperandKind::Integer:
       if (ptx::is_float(type) || type == Type::Pred) {
@@ -341,6 +346,7 @@ Slot Decoder::read_operand(const ptx::Operand& operand, Type type, bool relaxed,
       if (found == bytes) return slot;
       Inst inst;
       inst.fn = resize(bytes, found, false);
+      inst.follow = Follow::Moves;
       inst.a = slot;
       inst.d = temporary(bytes);
       inst.line = line;
@@ -356,7 +362,7 @@ Slot Decoder::read_operand(const ptx::Operand& operand, Type type, bool relaxed,
 Slot Decoder::write_operand(const ptx::Operand& operand, Type type, bool relaxed, int line) {
   const auto bytes = uint32_t(ptx::type_bits(type)) / 8;
   require_plain(operand, line);
-  if (operand.kind == OperandKind::Sink) return temporary(bytes);
+  if (operand.kind == OperandKind::Sink) return noted(temporary(bytes), Operand::Role::Write);
   if (operand.kind != OperandKind::Register || operand.negated)
     throw ptx::SyntaxError(line, "the destination must be a register");
   const ptx::Register& reg = function_->registers[size_t(operand.index)];
@@ -365,15 +371,16 @@ Slot Decoder::write_operand(const ptx::Operand& operand, Type type, bool relaxed
                                      " does not fit a result of type ." + std::string(ptx::type_name(type)));
   }
   const auto found = uint32_t(ptx::type_bits(reg.type)) / 8;
-  if (found == bytes || found > 8) return register_slot(operand.index);
+  if (found == bytes || found > 8) return noted(register_slot(operand.index), Operand::Role::Write);
   // A wider destination is sign- or zero-extended after the instruction, as its type says.
   Inst inst;
   inst.fn = resize(found, bytes, ptx::is_signed(type));
+  inst.follow = Follow::Moves;
   inst.a = temporary(bytes);
   inst.d = register_slot(operand.index);
   inst.line = line;
   emit_after(inst);
-  return inst.a;
+  return noted(inst.a, Operand::Role::Write);
 }
 
 Slot Decoder::read_predicate(const ptx::Operand& operand, int line) {
@@ -386,26 +393,59 @@ Slot Decoder::read_predicate(const ptx::Operand& operand, int line) {
     throw ptx::SyntaxError(line, "expected a predicate");
   }
   const Slot slot = register_slot(operand.index);
-  if (!operand.negated) return slot;
+  if (!operand.negated) return noted(slot, Operand::Role::Read);
   Inst inst;
   inst.fn = not_predicate;
   inst.a = slot;
   inst.d = temporary(0);
   inst.line = line;
   emit_before(inst);
-  return inst.d;
+  return noted(inst.d, Operand::Role::Read);
 }
 
 Slot Decoder::write_predicate(const ptx::Operand& operand, int line) {
-  if (operand.kind == OperandKind::Sink) return temporary(0);
+  if (operand.kind == OperandKind::Sink) return noted(temporary(0), Operand::Role::Write);
   if (operand.kind != OperandKind::Register || operand.negated) throw ptx::SyntaxError(line, "expected a predicate");
   return write_predicate_register(operand.index, line);
 }
 
 Slot Decoder::write_predicate_register(int index, int line) {
-  if (index < 0) return temporary(0);
+  if (index < 0) return noted(temporary(0), Operand::Role::Write);
   if (function_->registers[size_t(index)].type != Type::Pred) throw ptx::SyntaxError(line, "expected a predicate");
-  return register_slot(index);
+  return noted(register_slot(index), Operand::Role::Write);
+}
+
+Slot Decoder::noted(Slot slot, Operand::Role role) {
+  const auto width = register_widths_.find(slot);
+  if (width != register_widths_.end()) operands_.push_back({slot, width->second, role});
+  return slot;
+}
+
+uint32_t Decoder::list_operands(const std::vector<Operand>& operands) {
+  if (operands.empty()) return 0;
+  const auto start = uint32_t(program_.operands.size());
+  program_.operands.insert(program_.operands.end(), operands.begin(), operands.end());
+  program_.operands.emplace_back();
+  return start;
+}
+
+/// Notes the registers of an instruction that the decoder made up.
+void Decoder::note_helper(Inst& inst) {
+  std::vector<Operand> operands = std::exchange(operands_, {});
+  for (const Slot slot : {inst.a, inst.b, inst.c}) noted(slot, Operand::Role::Read);
+  noted(inst.d, Operand::Role::Write);
+  inst.operands = list_operands(operands_);
+  operands_ = std::move(operands);
+}
+
+void Decoder::emit_before(Inst inst) {
+  note_helper(inst);
+  code_.push_back(inst);
+}
+
+void Decoder::emit_after(Inst inst) {
+  note_helper(inst);
+  after_.push_back(inst);
 }
 
 bool Decoder::is_narrow(const ptx::Operand& address) const {
@@ -468,7 +508,7 @@ void Decoder::read_address(const ptx::Operand& address, Inst& inst, int line) {
       if ((bits != 64 && bits != 32) || ptx::is_float(reg.type)) {
         throw ptx::SyntaxError(line, "register '" + reg.name + "' cannot hold an address");
       }
-      inst.a = register_slot(base.index);
+      inst.a = noted(register_slot(base.index), Operand::Role::Address);
       inst.wide_address = bits == 64;
       if (bits == 32 && (inst.space == Space::Global || inst.space == Space::Const || inst.space == Space::Generic)) {
         throw ptx::SyntaxError(line, "an address in this state space needs a 64-bit register");

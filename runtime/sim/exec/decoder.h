@@ -117,7 +117,7 @@ class Decoder {
   Slot constant_slot(uint64_t bits, uint32_t bytes);
   Slot predicate_constant(bool value);
   Slot temporary(uint32_t bytes);
-  Slot carry_slot();
+  Slot carry_slot(bool reads, bool writes);
   /// Fills the address fields (a, imm, wide_address) from an address operand and settles the space.
   void read_address(const ptx::Operand& address, Inst& inst, int line);
   /// Whether an address operand is a 32-bit register.
@@ -126,8 +126,8 @@ class Decoder {
   static std::vector<const ptx::Operand*> elements(const ptx::Operand& operand);
   /// Appends slots to the program's list and notes them in the instruction.
   void set_list(Inst& inst, const std::vector<Slot>& slots);
-  void emit_before(Inst inst) { code_.push_back(inst); }
-  void emit_after(Inst inst) { after_.push_back(inst); }
+  void emit_before(Inst inst);
+  void emit_after(Inst inst);
   const ptx::Function& function() const { return *function_; }
   const ptx::Module& module() const { return *module_; }
   const Arch& arch() const { return arch_; }
@@ -148,6 +148,9 @@ class Decoder {
   void mark_dynamic_stack() { program_.recursive = program_.dynamic_stack = true; }
 
  private:
+  Slot noted(Slot slot, Operand::Role role);
+  void note_helper(Inst& inst);
+  uint32_t list_operands(const std::vector<Operand>& operands);
   void decode_function(int index, const ptx::Function& function);
   void decode_instruction(const ptx::Instruction& instruction);
   void find_accumulators(const ptx::Function& function);
@@ -173,7 +176,9 @@ class Decoder {
   const ptx::Function* function_ = nullptr;
   DecodedFunction* decoded_ = nullptr;
   std::vector<Inst> code_, after_;
-  std::vector<int> starts_;  ///< code index of each PTX instruction
+  std::vector<Operand> operands_;                       ///< of the instruction at hand
+  std::unordered_map<Slot, uint16_t> register_widths_;  ///< bytes per lane
+  std::vector<int> starts_;                             ///< code index of each PTX instruction
   std::vector<Slot> register_slots_;
   uint32_t register_bytes_ = 0;
   Slot carry_ = kNoSlot, frame_base_ = kNoSlot;

@@ -7,6 +7,7 @@
 #include "runtime/sim/exec/async.h"
 #include "runtime/sim/exec/calls.h"
 #include "runtime/sim/exec/lanes.h"
+#include "runtime/sim/exec/undefined.h"
 
 /// The warp engine: independent threads, run in lockstep where they agree.
 ///
@@ -63,6 +64,7 @@ Frame* Warp::make_frame(const DecodedFunction& function, Frame* caller, uint32_t
     const auto address = reinterpret_cast<uintptr_t>(made->storage.get());
     made->registers = made->storage.get() + (64 - address % 64) % 64;
   }
+  made->shadow = {};
   made->function = &function;
   made->caller = caller;
   made->references = 1;
@@ -269,6 +271,7 @@ bool Warp::arrive_collective(const Inst& inst, LaneMask active) {
       incomplete |= group;
     } else {
       if (worker->launch.options.checks.races) race_sync_lanes(*this);
+      if (holds_undefined) follow_undefined(*this, inst, group, group);
       inst.fn(*this, inst, group);
     }
   }
@@ -431,6 +434,7 @@ namespace {
 
 /// Copies one passed value between two frames of a warp.
 void copy_passed(Warp& warp, LaneMask mask, Frame& from, const Passed& source, Frame& to, const Passed& target) {
+  if (warp.holds_undefined) pass_undefined(warp, mask, from, source, to, target);
   const uint32_t bytes = std::min(source.bytes, target.bytes);
   const auto in = [](Frame& frame, Warp& w, Slot slot) {
     return slot >> kSlotBaseShift == uint32_t(Base::Frame) ? frame.registers + (slot & kSlotOffsetMask)
@@ -471,6 +475,7 @@ void Warp::call(const Inst& inst, LaneMask active, int function) {
   made->call_site = inst.target;
   made->return_pc = pc + 1;
   made->stack_top = stack_top;
+  if (holds_undefined) clear_local(*this, active, *made);
   for (size_t i = 0; i < std::min(site.arguments.size(), callee.params.size()); ++i) {
     copy_passed(*this, active, *frame, site.arguments[i], *made, callee.params[i]);
   }
@@ -575,6 +580,7 @@ void Warp::execute(int64_t& budget) {
         }
       }
     }
+    if (holds_undefined && inst.flow != Flow::Collective) follow_undefined(*this, inst, mask, active);
     switch (inst.flow) {
       case Flow::Next:
         if (active != 0) inst.fn(*this, inst, active);
@@ -620,6 +626,7 @@ void Warp::execute(int64_t& budget) {
             (inst.list_size == 0 || program->slots[inst.list] >> kSlotBaseShift == uint32_t(Base::Constant)) &&
             (inst.list_size == 0 || (*at<uint32_t>(program->slots[inst.list]) & alive) == alive)) {
           if (worker->launch.options.checks.races) race_sync_lanes(*this);
+          if (holds_undefined) follow_undefined(*this, inst, active, active);
           inst.fn(*this, inst, active);
           ++pc;
           continue;

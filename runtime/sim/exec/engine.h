@@ -25,6 +25,7 @@ struct Cluster;
 struct Worker;
 struct Warp;
 struct AsyncState;
+struct UndefinedState;
 
 /// A fault ends the launch. Thrown by the functions that execute instructions, caught by the worker that runs the
 /// block.
@@ -59,12 +60,19 @@ struct LaunchState {
   std::atomic<uint64_t> release_ticks{1};
 };
 
+/// Which bits of a frame's registers are undefined; see exec/undefined.h.
+struct RegisterShadow {
+  std::unique_ptr<std::byte[]> bits;  ///< laid out like the registers, then zeros; null: all is defined
+  std::vector<uint16_t> origins;      ///< per register: where the undefined bits come from; 0: none are undefined
+};
+
 /// An activation of a function, shared by the splits that run in it.
 struct Frame {
   const DecodedFunction* function = nullptr;
   std::unique_ptr<std::byte[]> storage;
   size_t capacity = 0;
   std::byte* registers = nullptr;
+  RegisterShadow shadow;
   Frame* caller = nullptr;
   int call_site = -1;
   int return_pc = 0;
@@ -132,6 +140,8 @@ struct Warp {
   std::array<uint32_t, kLanes> stack_top{};  ///< where what alloca gave to each lane begins; see exec/stack.cpp
   RaceClock race;
   std::unique_ptr<AsyncState> async;
+  std::unique_ptr<UndefinedState> undefined;
+  bool holds_undefined = false;  ///< a register or local memory may hold an undefined value
   uint64_t issued = 0;
   uint32_t cluster_phase = 0;  ///< of the cluster barrier when this warp arrived last
 

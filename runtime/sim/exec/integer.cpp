@@ -239,7 +239,7 @@ void decode_carry(Decode& c, bool subtract, bool carry_in) {
   const int bits = ptx::type_bits(type);
   if ((bits != 32 && bits != 64) || ptx::is_untyped(type)) c.fail("illegal type for extended-precision arithmetic");
   three_operands(c, type);
-  c.inst.c = c.decoder.carry_slot();
+  c.inst.c = c.decoder.carry_slot(c.inst.m0 != 0, c.inst.m1 != 0);
   if (subtract) {
     c.inst.fn = bits == 32 ? sub_borrow<uint32_t> : sub_borrow<uint64_t>;
   } else {
@@ -259,7 +259,7 @@ void decode_mad_carry(Decode& c, bool carry_in) {
   c.inst.a = c.reads(1, type);
   c.inst.b = c.reads(2, type);
   c.decoder.set_list(c.inst, {c.reads(3, type)});
-  c.inst.c = c.decoder.carry_slot();
+  c.inst.c = c.decoder.carry_slot(c.inst.m0 != 0, c.inst.m1 != 0);
   switch (type) {
     case Type::U32:
       c.inst.fn = mad_carry<uint32_t>;

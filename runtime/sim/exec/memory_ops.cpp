@@ -5,6 +5,7 @@
 #include "runtime/sim/exec/decoder.h"
 #include "runtime/sim/exec/lanes.h"
 #include "runtime/sim/exec/memory_modifiers.h"
+#include "runtime/sim/exec/undefined.h"
 
 /// ld, st and what goes with caches. Source: PTX ISA, "Data Movement and Conversion Instructions: ld, ld.global.nc,
 /// st".
@@ -101,8 +102,12 @@ void load(Warp& warp, const Inst& inst, LaneMask mask) {
   uint64_t addresses[kLanes];
   gather_addresses(warp, inst, addresses);
   const Slot* slots = warp.program->slots.data() + inst.list;
-  Access access{
-      .space = inst.space, .bytes = inst.bytes, .reads = true, .strong = inst.strong, .read_only = (inst.m0 & 4) != 0};
+  Access access{.space = inst.space,
+                .bytes = inst.bytes,
+                .reads = true,
+                .strong = inst.strong,
+                .read_only = (inst.m0 & 4) != 0,
+                .defers = true};
   if (inst.list_size == 1 && !inst.strong) {
     T* d = warp.at<T>(slots[0]);
     for_lanes(mask,
@@ -120,6 +125,7 @@ void load(Warp& warp, const Inst& inst, LaneMask mask) {
       }
     });
   }
+  if (warp.holds_undefined) define_loaded(warp, inst, mask);
   if (inst.strong) {
     race_strong_read(warp);
     warp.waited += 32;  // may be the body of a spin loop
@@ -147,6 +153,7 @@ void store(Warp& warp, const Inst& inst, LaneMask mask) {
       std::memcpy(host, values, inst.bytes);
     }
   });
+  if (warp.holds_undefined) store_undefined(warp, inst, mask, addresses);
   if (warp.worker->count) count_request(warp, inst.space, addresses, mask, inst.bytes, true);
 }
 
@@ -199,6 +206,7 @@ void decode_ld(Decode& c) {
   const Ordering ordering = take_ordering(c);
   c.inst.strong = ordering.strong;
   c.inst.m0 = ordering.acquire ? 1 : 0;
+  c.inst.follow = Follow::Loads;
   if (ordering.release) c.fail("ld takes .acquire, not .release");
   c.inst.space = take_memory_space(c);
   if (c.mods.take("nc")) {
@@ -230,6 +238,7 @@ void decode_st(Decode& c) {
   const Ordering ordering = take_ordering(c);
   c.inst.strong = ordering.strong;
   c.inst.m0 = ordering.release ? 2 : 0;
+  c.inst.follow = Follow::Stores;
   if (ordering.acquire) c.fail("st takes .release, not .acquire");
   c.inst.space = take_memory_space(c);
   if (c.inst.space == Space::Const) c.fail("the .const space cannot be written");

@@ -141,6 +141,7 @@ void decode_address_mov(Decode& c, Type type, const ptx::Operand& variable) {
   c.decoder.read_address(address, probe, c.source.line);
   c.inst.a = probe.a;
   c.inst.imm = int64_t(value);
+  c.inst.follow = Follow::Spreads;
   c.inst.fn = bits == 64 ? add_constant<uint64_t, uint32_t> : add_constant<uint32_t, uint32_t>;
 }
 
@@ -148,6 +149,7 @@ void decode_mov(Decode& c) {
   const Type type = c.mods.type();
   c.expect_operands(2);
   c.inst.klass = Class::Move;
+  c.inst.follow = Follow::Moves;
   const ptx::Operand& source = c.operand(1);
   if (type == Type::Pred) {
     c.inst.d = c.writes_predicate(0);

@@ -71,6 +71,31 @@ enum class Class : uint8_t {
   AsyncCopy,
 };
 
+/// How an instruction treats operands whose values are undefined; see exec/undefined.h.
+enum class Follow : uint8_t {
+  ByClass,      ///< Uses for what touches memory, control or other lanes, else Spreads; settled by the decoder
+  Spreads,      ///< results are undefined in the lanes where an operand is
+  Moves,        ///< all operands are data that it moves: executed on the undefined bits themselves
+  MovesFirst,   ///< the same, but operands b and c say where to
+  MovesTwo,     ///< a and b are moved, c says which
+  And,          ///< a defined 0 decides
+  Or,           ///< a defined 1 decides
+  Compares,     ///< a comparison combined with a predicate
+  SpreadsWide,  ///< a value of one lane reaches all lanes
+  Ballots,      ///< one bit for each lane reaches all lanes
+  Loads,        ///< ld: address only, the rest when it executes
+  Stores,       ///< st: likewise
+  Uses,         ///< an undefined operand decides something: a finding
+};
+
+/// A register that an instruction reads or writes.
+struct Operand {
+  enum class Role : uint8_t { Read, Write, Address };
+  Slot slot = kNoSlot;  ///< kNoSlot ends a list
+  uint16_t bytes = 0;   ///< per lane; 0 for predicates
+  Role role = Role::Read;
+};
+
 enum class Space : uint8_t { Generic, Global, Shared, SharedCluster, Local, Const, Param, KernelParam };
 
 /// One decoded instruction. Fields whose meaning depends on the operation say so where it is decoded.
@@ -92,9 +117,11 @@ struct Inst {
   bool strong = false;                     ///< volatile, relaxed, acquire, release, atomic: synchronises, never races
   uint8_t flops = 0;                       ///< floating-point operations per lane
   uint8_t m0 = 0, m1 = 0, m2 = 0, m3 = 0;  ///< an operation's own modes
-  uint16_t bytes = 0;                      ///< memory: bytes per lane
+  Follow follow = Follow::ByClass;
+  uint16_t bytes = 0;  ///< memory: bytes per lane
   int32_t line = 0;
-  uint32_t text = 0;  ///< index into Program::texts
+  uint32_t text = 0;      ///< index into Program::texts
+  uint32_t operands = 0;  ///< start of a list in Program::operands
 };
 
 /// Where an argument, a result or a parameter lives: a register of the frame, or bytes of its local memory.
@@ -133,6 +160,7 @@ struct KernelProgram {
   uint32_t dynamic_shared_offset = 0;  ///< where .extern .shared arrays start
   std::vector<Inst> code;
   std::vector<Slot> slots;
+  std::vector<Operand> operands{{}};  ///< lists of registers; the first is empty
   std::vector<CallSite> calls;
   std::vector<int> branch_tables;  ///< concatenated; Inst::imm is the start, list_size the number
   std::vector<DecodedFunction> functions;

@@ -137,10 +137,104 @@ TEST(Sanitizer, LastBlockPatternIsOrderedByFenceAndAtomic) {
 }
 
 TEST(Sanitizer, UninitialisedReads) {
-  expect_finding(run("ld.global.u32 %x, [%o];"), LaunchError::Finding, FindingKind::UninitialisedRead);
-  EXPECT_TRUE(clean(run("st.global.u32 [%o], %t; ld.global.u32 %x, [%o];")));
-  expect_finding(run("ld.shared.u32 %x, [%a];"), LaunchError::Finding, FindingKind::UninitialisedRead);
-  EXPECT_TRUE(clean(run("st.shared.u32 [%a], %t; ld.shared.u32 %x, [%a];")));
+  expect_finding(run("ld.global.u32 %x, [%o]; st.global.u32 [%o], %x;"), LaunchError::Finding,
+                 FindingKind::UninitialisedRead);
+  EXPECT_TRUE(clean(run("st.global.u32 [%o], %t; ld.global.u32 %x, [%o]; st.global.u32 [%o], %x;")));
+  expect_finding(run("ld.shared.u32 %x, [%a]; st.global.u32 [%o], %x;"), LaunchError::Finding,
+                 FindingKind::UninitialisedRead);
+  EXPECT_TRUE(clean(run("st.shared.u32 [%a], %t; ld.shared.u32 %x, [%a]; st.global.u32 [%o], %x;")));
+}
+
+/// What is undefined, and decides nothing, is no fault: the first line of each pair uses it, the second does not.
+TEST(Sanitizer, UndefinedValuesAreFollowedToTheirUse) {
+  const std::string load = "ld.shared.u32 %x, [%a];";
+  const std::pair<const char*, const char*> pairs[] = {
+      {"add.u32 %y, %x, 1; st.global.u32 [%o], %y;", "add.u32 %y, %x, 1; mov.u32 %y, %t; st.global.u32 [%o], %y;"},
+      {"setp.eq.u32 %p, %x, 1; @%p bra E; st.global.u32 [%o], %t; E:",
+       "setp.eq.u32 %p, %x, 1; st.global.u32 [%o], %t;"},
+      {"setp.eq.u32 %p, %x, 1; @%p st.global.u32 [%o], %t;",
+       "setp.eq.u32 %p, %x, 1; setp.eq.u32 %p, %t, 1; @%p st.global.u32 [%o], %t;"},
+      {"setp.eq.u32 %p, %x, 1; mov.u32 %y, 2; @%p mov.u32 %y, 1; st.global.u32 [%o], %y;",
+       "setp.eq.u32 %p, %x, 1; mov.u32 %y, 2; @%p mov.u32 %y, 1; st.global.u32 [%o], %t;"},
+      // A choice by a value that is defined.
+      {"setp.lt.u32 %p, %t, 31; selp.b32 %y, %t, %x, %p; st.global.u32 [%o], %y;",
+       "setp.lt.u32 %p, %t, 32; selp.b32 %y, %t, %x, %p; st.global.u32 [%o], %y;"},
+      {"setp.eq.u32 %p, %x, 1; selp.b32 %y, %t, 7, %p; st.global.u32 [%o], %y;",
+       "setp.eq.u32 %p, %x, 1; selp.b32 %y, %t, 7, %p; setp.eq.u32 %q, %t, 77; @%q st.global.u32 [%o], %y;"},
+      // A bound that decides before the value does, as short-circuit conditions compile to.
+      {"setp.lt.u32 %q, %t, 31; setp.eq.or.u32 %p, %x, 1, %q; @%p bra E; st.global.u32 [%o], %t; E:",
+       "setp.lt.u32 %q, %t, 32; setp.eq.or.u32 %p, %x, 1, %q; @%p bra E; st.global.u32 [%o], %t; E:"},
+      {"setp.eq.u32 %q, %x, 1; setp.lt.and.u32 %p, %t, 31, %q; @%p bra E; st.global.u32 [%o], %t; E:",
+       "setp.eq.u32 %q, %x, 1; setp.gt.and.u32 %p, %t, 32, %q; @%p bra E; st.global.u32 [%o], %t; E:"},
+      {"setp.eq.u32 %q, %x, 1; setp.lt.u32 %p, %t, 31; or.pred %p, %p, %q; @%p bra E; st.global.u32 [%o], %t; E:",
+       "setp.eq.u32 %q, %x, 1; setp.lt.u32 %p, %t, 32; or.pred %p, %p, %q; @%p bra E; st.global.u32 [%o], %t; E:"},
+      {"setp.eq.u32 %q, %x, 1; setp.lt.u32 %p, %t, 31; and.pred %p, %q, %p; @%p bra E; st.global.u32 [%o], %t; E:",
+       "setp.eq.u32 %q, %x, 1; setp.gt.u32 %p, %t, 32; and.pred %p, %q, %p; @%p bra E; st.global.u32 [%o], %t; E:"},
+      // Bits that a mask or a shift takes away.
+      {"st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; and.b32 %y, %x, 511; st.global.u32 [%o], %y;",
+       "st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; and.b32 %y, %x, 255; st.global.u32 [%o], %y;"},
+      {"st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; shl.b32 %y, %x, 23; st.global.u32 [%o], %y;",
+       "st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; shl.b32 %y, %x, 24; st.global.u32 [%o], %y;"},
+      {"st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; prmt.b32 %y, %x, %t, 0x4410; st.global.u32 [%o], %y;",
+       "st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; prmt.b32 %y, %x, %t, 0x4440; st.global.u32 [%o], %y;"},
+      {"st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; .reg .b16 %l, %h; mov.b32 {%l, %h}, %x; st.global.u16 [%o], %h;",
+       "st.shared.u16 [%a], %t; ld.shared.u32 %x, [%a]; .reg .b16 %l, %h; mov.b32 {%l, %h}, %x; st.global.u16 [%o], "
+       "%l;"},
+      // Through a shuffle, the warp's votes, memory, and a call.
+      {"setp.lt.u32 %p, %t, 16; @%p mov.u32 %x, 1; shfl.sync.idx.b32 %y, %x, 16, 31, -1; st.global.u32 [%o], %y;",
+       "setp.lt.u32 %p, %t, 16; @%p mov.u32 %x, 1; shfl.sync.idx.b32 %y, %x, 15, 31, -1; st.global.u32 [%o], %y;"},
+      {"setp.lt.u32 %p, %t, 16; @%p mov.u32 %x, 1; setp.eq.u32 %p, %x, 1; vote.sync.ballot.b32 %y, %p, -1; "
+       "and.b32 %y, %y, 0x1ffff; st.global.u32 [%o], %y;",
+       "setp.lt.u32 %p, %t, 16; @%p mov.u32 %x, 1; setp.eq.u32 %p, %x, 1; vote.sync.ballot.b32 %y, %p, -1; "
+       "and.b32 %y, %y, 0xffff; st.global.u32 [%o], %y;"},
+      {"st.shared.u32 [%a+128], %x; ld.shared.u32 %y, [%a+128]; st.global.u32 [%o], %y;",
+       "st.shared.u32 [%a+128], %x; st.shared.u32 [%a+128], %t; ld.shared.u32 %y, [%a+128]; st.global.u32 [%o], %y;"},
+      {".local .b32 l; st.local.u32 [l], %x; ld.local.u32 %y, [l]; st.global.u32 [%o], %y;",
+       ".local .b32 l; st.local.u32 [l], %x; st.local.u32 [l], %t; ld.local.u32 %y, [l]; st.global.u32 [%o], %y;"},
+      {"atom.shared.add.u32 %y, [buf+256], %x;",
+       "st.shared.u32 [buf+256], 0; bar.sync 0; atom.shared.add.u32 %y, [buf+256], %t;"},
+      {"and.b32 %x, %x, 1; mad.wide.u32 %i, %x, 4, %in; ld.global.u32 %y, [%i];",
+       "and.b32 %x, %x, 1; mad.wide.u32 %i, %x, 4, %in; mov.u64 %i, %in; ld.global.u32 %y, [%i];"},
+  };
+  for (const auto& [fault, twin] : pairs) {
+    SCOPED_TRACE(fault);
+    const LaunchResult result = run(load + fault);
+    ASSERT_FALSE(result.findings.empty());
+    EXPECT_EQ(result.findings[0].kind, FindingKind::UninitialisedRead);
+    EXPECT_TRUE(clean(run(load + twin))) << twin;
+  }
+}
+
+TEST(Sanitizer, UndefinedValuesAreFollowedIntoFunctions) {
+  const auto launch = [](const std::string& returned) {
+    Simulator sim;
+    sim.load(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".func (.param .b32 r) f(.param .b32 n) { .reg .b32 %x, %y; ld.param.b32 %x, [n]; mov.u32 %y, %tid.x; "
+        "st.param.b32 [r], " +
+        returned +
+        "; ret; }\n.visible .entry k(.param .u64 out) { .reg .b32 %x; .reg .b64 %o; .shared .b32 s; ld.param.u64 %o, "
+        "[out]; "
+        "ld.shared.u32 %x, [s]; { .param .b32 q, p; st.param.b32 [q], %x; call.uni (p), f, (q); ld.param.b32 %x, [p]; "
+        "} "
+        "st.global.u32 [%o], %x; ret; }\n");
+    return sim.launch("k", {1}, {1}, sim.memory.allocate(4));
+  };
+  expect_finding(launch("%x"), LaunchError::Finding, FindingKind::UninitialisedRead);
+  EXPECT_TRUE(clean(launch("%y")));
+}
+
+TEST(Sanitizer, FindingsOfUndefinedValuesNameLoadAndUse) {
+  const LaunchResult result = run("ld.shared.u32 %x, [%a];\nadd.u32 %y, %x, 1;\nst.global.u32 [%o], %y;", 64);
+  ASSERT_EQ(result.findings.size(), 1u);
+  const Finding& finding = result.findings[0];
+  EXPECT_NE(finding.instruction.find("ld.shared"), std::string::npos);
+  EXPECT_EQ(finding.thread.x, 0u);
+  EXPECT_EQ(finding.access_bytes, 4u);
+  EXPECT_NE(
+      finding.other.find("used by thread (0, 0, 0) at line " + std::to_string(finding.ptx_line + 2) + ": st.global"),
+      std::string::npos)
+      << finding.other;
 }
 
 TEST(Sanitizer, DivergentBarrier) {
@@ -209,7 +303,7 @@ TEST(Sanitizer, SwitchedOffItStaysSilent) {
 }
 
 TEST(Sanitizer, FindingsAreCountedNotRepeated) {
-  const LaunchResult result = run("ld.shared.u32 %x, [%a];", 64);
+  const LaunchResult result = run("ld.shared.u32 %x, [%a]; st.global.u32 [%o], %x;", 64);
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].occurrences, 64u);
 }

@@ -1,4 +1,7 @@
 #include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "tests/unit/sim_driver/client.h"
@@ -58,6 +61,55 @@ TEST_F(Graphs, ACapturedStreamRunsWhenItIsLaunchedNotBefore) {
   ASSERT_OK(cu().cuGraphDestroy(graph));
   EXPECT_CU(CUDA_ERROR_INVALID_VALUE, cu().cuGraphDestroy(graph));
   EXPECT_CU(CUDA_ERROR_INVALID_VALUE, cu().cuGraphLaunch(executable, s));
+}
+
+TEST_F(Graphs, ACaptureMayGoOnWithAGraph) {
+  CUgraphNode root = nullptr;
+  const CUgraph graph = one_kernel(10, &root);  // out = in + 10
+  const CUstream s = stream();
+  CUgraph captured = nullptr;
+  EXPECT_CU(CUDA_ERROR_INVALID_VALUE, cu().cuStreamBeginCaptureToGraph(s, invented<CUgraph>(), nullptr, nullptr, 0,
+                                                                       CU_STREAM_CAPTURE_MODE_GLOBAL));
+  const auto wrong = invented<CUgraphNode>();
+  EXPECT_CU(CUDA_ERROR_INVALID_VALUE,
+            cu().cuStreamBeginCaptureToGraph(s, graph, &wrong, nullptr, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_CU(CUDA_ERROR_INVALID_VALUE,
+            cu().cuStreamBeginCaptureToGraph(s, graph, nullptr, nullptr, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ASSERT_OK(cu().cuStreamBeginCaptureToGraph(s, graph, &root, nullptr, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ASSERT_OK(launch(add, 1, 2, in, out, 100, s));  // in = out + 100
+  ASSERT_OK(launch(add, 1, 2, out, in, 0, s));
+  ASSERT_OK(cu().cuStreamEndCapture(s, &captured));
+  EXPECT_EQ(captured, graph);
+  EXPECT_EQ(nodes_of(graph), 3u);
+  size_t edges = 0, roots = 0;
+  ASSERT_OK(cu().cuGraphGetEdges(graph, nullptr, nullptr, &edges));
+  ASSERT_OK(cu().cuGraphGetRootNodes(graph, nullptr, &roots));
+  EXPECT_EQ(edges, 2u);
+  EXPECT_EQ(roots, 1u);
+  ASSERT_OK(cu().cuGraphLaunch(instantiate(graph), s));
+  ASSERT_OK(cu().cuStreamSynchronize(s));
+  EXPECT_THAT(download<uint32_t>(out, 2), ElementsAre(111, 112));
+  // A capture that is spoiled leaves the client's graph alone.
+  ASSERT_OK(cu().cuStreamBeginCaptureToGraph(s, graph, &root, nullptr, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_CU(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu().cuStreamSynchronize(s));
+  EXPECT_CU(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu().cuStreamEndCapture(s, &captured));
+  EXPECT_EQ(nodes_of(graph), 3u);
+}
+
+TEST_F(Graphs, ADrawingNamesNodesAndEdges) {
+  CUgraphNode kernel = nullptr, empty = nullptr;
+  const CUgraph graph = one_kernel(1, &kernel);
+  ASSERT_OK(cu().cuGraphAddEmptyNode(&empty, graph, &kernel, 1));
+  const std::string path = ::testing::TempDir() + "corrloom_graph.dot";
+  ASSERT_OK(cu().cuGraphDebugDotPrint(graph, path.c_str(), 0));
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::remove(path.c_str());
+  EXPECT_EQ(text.str(), "digraph cuda_graph {\n  n0 [label=\"k\"];\n  n1 [label=\"empty\"];\n  n0 -> n1;\n}\n");
+  EXPECT_CU(CUDA_ERROR_INVALID_VALUE, cu().cuGraphDebugDotPrint(graph, nullptr, 0));
+  EXPECT_CU(CUDA_ERROR_OPERATING_SYSTEM, cu().cuGraphDebugDotPrint(graph, "/no/such/folder/g.dot", 0));
+  EXPECT_CU(CUDA_ERROR_INVALID_VALUE, cu().cuGraphDebugDotPrint(invented<CUgraph>(), path.c_str(), 0));
 }
 
 TEST_F(Graphs, EventsSpreadACaptureOverStreams) {
