@@ -60,13 +60,24 @@ def alternate(errors, count):
     return runs
 
 
-def fit(name, dtype, function, weight, low, high, count, variable=lambda x: x):
+def rounded_in_turn(coefficients, values, weights, points, dtype, turns):
+    """The coefficients rounded; after each of the first `turns` the others are fitted anew to what it leaves."""
+    rounded = []
+    for turn in range(turns):
+        rounded.append(round_to(coefficients[0], dtype))
+        values = [(v - rounded[-1]) / x for v, x in zip(values, points)]
+        weights = [w * abs(x) for w, x in zip(weights, points)]
+        coefficients, _ = minimax(values, weights, points, len(coefficients) - 1)
+    return rounded + [round_to(c, dtype) for c in coefficients]
+
+
+def fit(name, dtype, function, weight, low, high, count, variable=lambda x: x, turns=0):
     """Prints the fit of function(x) by a polynomial in variable(x), x in [low, high]."""
     raw = chebyshev_points(mp.mpf(low), mp.mpf(high), GRID)
     points = [variable(x) for x in raw]
     values, weights = [function(x) for x in raw], [weight(x) for x in raw]
     coefficients, error = minimax(values, weights, points, count)
-    rounded = [round_to(c, dtype) for c in coefficients]
+    rounded = rounded_in_turn(coefficients, values, weights, points, dtype, turns)
     final = max(abs(w * (mp.polyval(rounded[::-1], x) - v)) for x, v, w in zip(points, values, weights))
     print(f"{name}_{dtype}: error 2^{float(mp.log(error, 2)):.1f}, rounded 2^{float(mp.log(final, 2)):.1f}")
     print("   " + ", ".join(mp.nstr(c, 9 if dtype == "f32" else 17) for c in rounded), flush=True)
@@ -151,10 +162,12 @@ if __name__ == "__main__":
         run("expm1", dtype, exp_rest, lambda r: abs(r), -HALF_LN2, HALF_LN2, exp_terms)
     run("log", "f32", log_rest, lambda f: f * f, 1 / root - 1, root - 1, 9)
     run("log", "f64", atanh_rest, lambda s: s * s, mp.mpf("1e-9"), (root - 1) / (root + 1), 7, variable=square)
-    for dtype, small_terms, large_terms, high, shift in (("f32", 7, 7, 4, 1), ("f64", 13, 18, 6, 1)):
-        run("erf_small", dtype, erf_rest, lambda x: 1, mp.mpf("1e-9"), 1, small_terms, variable=square)
-        run("erf_large", dtype, lambda x: -mp.log(mp.erfc(x)), mp.erfc, 1, high, large_terms,
-            variable=lambda x: x - shift + mp.mpf("1e-30"))
+    run("erf_small", "f32", erf_rest, lambda x: 1, mp.mpf("1e-9"), mp.mpf("1.125"), 7, variable=square, turns=3)
+    run("erf_root", "f32", lambda x: mp.erfc(x) ** mp.mpf("0.25"), lambda x: 4 * mp.erfc(x) ** mp.mpf("0.75"),
+        mp.mpf("1.125"), 4, 8, variable=lambda x: x - 1, turns=3)
+    run("erf_small", "f64", erf_rest, lambda x: 1, mp.mpf("1e-9"), 1, 13, variable=square)
+    run("erf_large", "f64", lambda x: -mp.log(mp.erfc(x)), mp.erfc, 1, 6, 18,
+        variable=lambda x: x - 1 + mp.mpf("1e-30"))
     tiny, slack = mp.mpf("1e-9"), mp.mpf("1.0001")
     quarter_pi, eighth_tangent = mp.pi / 4 * slack, (root - 1) * mp.mpf("1.00001")
     log_limit, half = (root - 1) / (root + 1) * slack, mp.mpf("0.5001")
