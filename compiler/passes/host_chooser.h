@@ -155,10 +155,15 @@ class HostChooser {
   /// Whether all panels together stay in the second-level cache, so that each place is better done with all of them at
   /// once.
   bool panels_stay_near(const Tile& tile) const;
+  /// Whether what a place of the axis reads beside the panels stays in the second-level cache while all panels stream
+  /// past it: panels are read as they lie, the rows element by element.
+  bool keeps_rows_near(const Axis& axis, const Tile& tile) const;
   /// The operands that depend on the vector axis depend on this one, too: nothing is used again along it.
   bool is_batch(const Axis& axis, const Axis& vector) const;
   /// Packs the operand of the vector axis where its rows lie far apart and many rows of the tile use it again.
   void add_panel_operand(const Tile& tile, std::int64_t width, schedule::Stage& stage) const;
+  /// Whether a panel of the operand stays near from one row of the tile to the next without a copy.
+  bool stays_in_place(const Access& access) const;
   /// The copy of a staged expression: as it lies, with the vector axis innermost in panels as wide as the tile.
   schedule::Staging panel(std::size_t number, const Tile& tile, std::int64_t width) const;
 

@@ -15,6 +15,11 @@ namespace {
 
 /// Columns of a result that are worked on together when operands leave the last-level cache.
 constexpr std::int64_t kFarColumns = 1024;
+/// Bytes in a cycle that panels may bring from behind the second-level cache, as they lie, while others are multiplied.
+constexpr double kStreamedBytesPerCycle = 2;
+/// Rows that a panel in place may have, each on a page of its own. Rows a multiple of so many bytes apart share few
+/// sets of the first-level cache.
+constexpr std::int64_t kRowsInPlace = 256, kSetBytes = 1024;
 
 }  // namespace
 
@@ -48,7 +53,8 @@ void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<
   std::vector<Loop> inner_blocks;
   for (const Axis& axis : compute_.axes) {
     if (&axis == tile.vector || &axis == tile.row || is_not_shared(axis)) continue;
-    (is_batch(axis, *tile.vector) ? loops : inner_blocks).push_back({axis.name, 1, Bind::Block});
+    const bool outside = is_batch(axis, *tile.vector) || keeps_rows_near(axis, tile);
+    (outside ? loops : inner_blocks).push_back({axis.name, 1, Bind::Block});
   }
   const Loop panels{tile.vector->name, columns, Bind::Block};
   if (!panels_stay_near(tile)) loops.push_back(panels);
@@ -71,6 +77,34 @@ bool HostChooser::panels_stay_near(const Tile& tile) const {
   return bytes <= static_cast<double>(target_.l2_bytes) / 4;
 }
 
+bool HostChooser::keeps_rows_near(const Axis& axis, const Tile& tile) const {
+  const auto known = [](const Expr& extent) {
+    return static_cast<double>(std::max<std::int64_t>(scalar::as_i64(extent).value_or(1 << 20), 1));
+  };
+  double piece = 0, panels = 0;
+  for (const Access& access : accesses_) {
+    if (!access.in_step) continue;
+    const std::vector<Expr>& extents = graph_.op(access.read->source).extents;
+    double bytes = static_cast<double>(access.element_bytes);
+    bool is_picked = false;  // the axis chooses a part that no other place of it reads
+    for (std::size_t k = 0; k < extents.size(); ++k) {
+      const Expr& subscript = access.read->index[k];
+      const bool picks = std::holds_alternative<scalar::AxisRef>(subscript->kind) && mentions(subscript, axis.id);
+      is_picked |= picks;
+      if (!picks) bytes *= known(extents[k]);
+    }
+    if (access.depends_on(tile.vector->id)) {
+      panels += bytes;
+    } else if (access.depends_on(axis.id)) {
+      if (!is_picked) return false;
+      piece += bytes;
+    }
+  }
+  const double cycles = points_ / static_cast<double>(extent_of(axis)) * reduction_ / static_cast<double>(lanes());
+  return piece > 0 && piece <= static_cast<double>(target_.l2_bytes) / 2 &&
+         panels <= static_cast<double>(target_.l3_bytes) / 2 && panels <= kStreamedBytesPerCycle * cycles;
+}
+
 bool HostChooser::is_batch(const Axis& axis, const Axis& vector) const {
   return std::all_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
     return !access.in_step || !access.depends_on(vector.id) || access.depends_on(axis.id);
@@ -87,10 +121,17 @@ void HostChooser::add_panel_operand(const Tile& tile, std::int64_t width, schedu
     const bool alone = part != nullptr && part->terms.size() == 1;
     const bool large =
         elements_of(number) * static_cast<double>(access.element_bytes) > static_cast<double>(target_.l2_bytes) / 2;
+    if (!is_constant(number) && stays_in_place(access)) continue;
     const bool moved = tile.row != nullptr && access.depends_on(tile.row->id);
     if (alone && large && !moved && extent_of(*tile.vector) > width)
       stage.staging.push_back(panel(number, tile, width));
   }
+}
+
+bool HostChooser::stays_in_place(const Access& access) const {
+  const Axis* last = last_reduction();
+  const std::int64_t bytes = last == nullptr ? 0 : access.stride(last->id) * access.element_bytes;
+  return reduction_ <= kRowsInPlace && bytes % kSetBytes != 0;
 }
 
 Staging HostChooser::panel(std::size_t number, const Tile& tile, std::int64_t width) const {

@@ -196,6 +196,38 @@ graph @g(%x: f32[128, 50257], %m: f32[128]) -> (%y) {
   EXPECT_EQ(loops.back().bind, schedule::Bind::Vector);
 }
 
+TEST(HostSchedule, ImagesStayNearWhilePanelsStream) {
+  const std::vector<schedule::Loop> loops = loops_of(R"(
+graph @conv(%X: f32[32, 256, 16, 16], %K: f32[256, 256, 3, 3]) -> (%Y) {
+  %Y: f32[32, 256, 14, 14] = compute [n: 32, o: 256, i: 14, j: 14] reduce [c: 256, p: 3, q: 3] ascending {
+    acc %sum: f32 = 0.0:f32 step fma(%X[n, c, add(i, p), add(j, q)] check proven, %K[o, c, p, q] check proven, %sum) merge add(%sum, %sum.other)
+    yield %sum
+  }
+}
+)");
+  ASSERT_GE(loops.size(), 3U);
+  EXPECT_EQ(loops[0].axis, "n");
+  EXPECT_EQ(loops[1].axis, "o");
+  EXPECT_EQ(loops[2].axis, "i");
+}
+
+TEST(HostSchedule, FewRowsOfAPanelAreReadInPlace) {
+  const auto copies = [](const std::string& columns) {
+    PassContext ctx = wide_host();
+    const tensor::Graph graph = parsed("graph @product(%A: f32[1024, 64], %B: f32[64, " + columns + R"(]) -> (%Y) {
+  %Y: f32[1024, )" + columns + R"(] = compute [i: 1024, j: )" +
+                                       columns + R"(] reduce [k: 64] ascending {
+    acc %sum: f32 = 0.0:f32 step fma(%A[i, k] check proven, %B[k, j] check proven, %sum) merge add(%sum, %sum.other)
+    yield %sum
+  }
+}
+)");
+    return choose_schedule(graph, ctx).stages.at(0).staging.size();
+  };
+  EXPECT_EQ(copies("4160"), 0U);
+  EXPECT_EQ(copies("4096"), 1U);  // rows share the sets of the first-level cache
+}
+
 TEST(HostFusion, NothingIsComputedTwiceForARaggedBlock) {
   // Ten columns are more than one block of eight: the hidden layer must not be computed for each of them.
   PassContext ctx = wide_host();
