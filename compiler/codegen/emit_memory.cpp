@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "compiler/codegen/types.h"
 #include "ir/base/errors.h"
@@ -14,6 +15,24 @@ namespace corrloom::codegen {
 using llvm::Value;
 using loop::BufferId;
 using loop::ValueId;
+
+namespace {
+
+/// The lane that a constant mask takes, if it takes one alone.
+std::optional<unsigned> only_lane(const Value* mask) {
+  const auto* lanes = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  const auto* type = lanes == nullptr ? nullptr : llvm::dyn_cast<llvm::FixedVectorType>(lanes->getType());
+  if (type == nullptr) return std::nullopt;
+  std::optional<unsigned> found;
+  for (unsigned lane = 0; lane < type->getNumElements(); ++lane) {
+    const auto* taken = llvm::dyn_cast_or_null<llvm::ConstantInt>(lanes->getAggregateElement(lane));
+    if (taken == nullptr || (taken->isOne() && found)) return std::nullopt;
+    if (taken->isOne()) found = lane;
+  }
+  return found;
+}
+
+}  // namespace
 
 Value* MemoryEmitter::load(const loop::Load& load, loop::Type type) {
   const Access found = access(load.buffer, load.index, load.mask, type);
@@ -183,6 +202,11 @@ void MemoryEmitter::store_lanes(const Access& access, Value* value) {
     store_run(access, value);
   } else if (!traits_.has_vector_memory) {
     store_each(access, value);
+  } else if (const std::optional<unsigned> lane = is_run ? only_lane(access.mask) : std::nullopt) {
+    // LLVM 22 makes a store of the whole lane of what was cut to such an element, over its neighbour.
+    Value* place = builder_.CreateConstGEP1_64(value->getType()->getScalarType(), base_pointer(access), *lane);
+    const llvm::Align align(static_cast<std::uint64_t>(byte_size(access.type.dtype)));
+    builder_.CreateAlignedStore(builder_.CreateExtractElement(value, std::uint64_t{*lane}), place, align);
   } else if (is_run) {
     builder_.CreateMaskedStore(value, base_pointer(access), llvm::Align(alignment(access)), access.mask);
   } else {

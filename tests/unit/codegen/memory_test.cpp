@@ -66,6 +66,25 @@ TEST_P(Memory, CopiesRunsWithMasks) {
   check(function, {counted(GetParam(), 21), array_of(GetParam(), std::vector<Value>(21, {GetParam(), 1}))}, {}, 3);
 }
 
+TEST_P(Memory, StoresOneLaneAlone) {
+  // What is cut to the dtype leaves the neighbours of the only lane as they are.
+  const auto function = parse_function(with_dtype(R"(
+    func @lane stage flat symbols [] (%X: i32[16], %Y: DTYPE[16] out) {
+      %one: i64 = const 1:i64
+      %zero: i64 = const 0:i64
+      %i: i64x16 = ramp %zero by 1
+      %wide: i64x16 = const 1:i64
+      %m: boolx16 = lt %i, %wide
+      for %b below %one block {
+        %x: i32x16 = load %X[%i]
+        %y: DTYPEx16 = cast %x
+        store %Y[%i] = %y mask %m
+      }
+    })"));
+  if (is_narrow_float(GetParam()) || GetParam() == DType::Bool) return;  // the passes write such casts out
+  check(function, {counted(DType::I32, 16), array_of(GetParam(), std::vector<Value>(16, {GetParam(), 1}))}, {}, 1);
+}
+
 TEST_P(Memory, GathersAndScattersWithStrides) {
   const auto function = parse_function(with_dtype(R"(
     func @strided stage flat symbols [] (%X: DTYPE[40], %Y: DTYPE[32] out) {
