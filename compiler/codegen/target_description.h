@@ -27,6 +27,7 @@ struct TargetTraits {
   bool has_minimum_f64 = false;
   bool has_minimum_number = false;  ///< `llvm.minimumnum` and `llvm.maximumnum` in one instruction
   int dot_bytes = 0;                ///< widest vector whose products of bytes are one instruction; 0: none
+  int pair_dot_bytes = 0;           ///< the same for products of bf16
   bool has_streaming = false;       ///< stores of whole, aligned vectors past the caches, ordered by `emit_host_fence`
   unsigned global_space = 0;        ///< LLVM's address spaces
   unsigned shared_space = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/passes/dot_products.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/renumber.h"
 #include "ir/base/errors.h"
@@ -25,8 +26,18 @@ using tensor::Graph;
 using tensor::Op;
 using tensor::TensorId;
 
-/// Bytes of a word.
-constexpr std::int64_t kBytes = 4;
+/// What a word of 32 bits holds: so many elements, the first of them lowest or highest.
+struct Layout {
+  std::int64_t count;
+  int bits;
+  bool first_is_high;
+  const char* name;
+  int shift(std::int64_t element) const {
+    return bits * static_cast<int>(first_is_high ? count - 1 - element : element);
+  }
+};
+/// The instruction for bf16 adds the product of the upper halves before that of the lower ones.
+constexpr Layout kBytes{4, 8, false, "bytes"}, kHalves{2, 16, true, "pairs"};
 /// How often each element of the operands must be used before packing pays.
 constexpr double kWorthPacking = 16;
 /// The sign bits and the lowest bits of four bytes.
@@ -50,18 +61,11 @@ bool is_byte(DType dtype) {
   return dtype == DType::I8 || dtype == DType::U8;
 }
 
-bool has_dots(const kernel::Target& target) {
-  const std::string all = "," + target.features + ",";
-  const auto has = [&](const char* feature) {
-    return all.find(",+" + std::string(feature) + ",") != std::string::npos;
-  };
-  return target.kind == kernel::TargetKind::Host && (has("avx512vnni") || has("avxvnni"));
-}
-
-/// One factor: a read, perhaps with padding of zeros around it.
+/// One factor: a read, perhaps with padding of zeros around it; of halves any expression.
 struct Factor {
   Expr expr;
-  Expr read;       ///< the node in it
+  Expr read;       ///< the node in it, or null
+  Expr behind;     ///< what fills the last word
   int plain = -1;  ///< the dimension that the packed axis walks alone, if it does
   bool is_signed() const { return expr->dtype == DType::I8; }
 };
@@ -69,7 +73,7 @@ struct Factor {
 std::optional<Factor> factor_of(const Expr& widened) {
   const Apply* cast = scalar::as_apply(widened, Opcode::Cast);
   if (cast == nullptr || !is_byte(cast->args[0]->dtype)) return std::nullopt;
-  Factor factor{cast->args[0], cast->args[0]};
+  Factor factor{cast->args[0], cast->args[0], scalar::constant(Value{cast->args[0]->dtype, 0})};
   while (const Apply* choice = scalar::as_apply(factor.read, Opcode::If)) {
     const auto* padding = std::get_if<scalar::Constant>(&choice->args[2]->kind);
     if (padding == nullptr || padding->value.bits != 0) return std::nullopt;
@@ -81,23 +85,45 @@ std::optional<Factor> factor_of(const Expr& widened) {
   return factor;
 }
 
+bool is_checked(const Expr& expr) {
+  bool found = false;
+  scalar::for_each_node(expr, [&](const Expr& node) {
+    const Read* read = scalar::as_read(node);
+    found |= read != nullptr && read->check == scalar::ReadCheck::Runtime;
+  });
+  return found;
+}
+
+/// A factor of bf16; `behind` are the bits of a zero.
+Factor factor_of_halves(const Expr& expr, std::uint64_t behind) {
+  const Read* read = scalar::as_read(expr);
+  const bool is_plain = read != nullptr && read->pad == scalar::PadMode::None;
+  return {expr, is_plain ? expr : nullptr, scalar::constant(Value{DType::BF16, behind})};
+}
+
 /// Rewrites one compute.
 class Packing {
  public:
-  Packing(Graph& graph, TensorId id) : graph_(graph), id_(id), compute_(std::get<Compute>(graph.op(id).kind)) {}
+  Packing(Graph& graph, TensorId id, const kernel::Target& target)
+      : graph_(graph), id_(id), target_(target), compute_(std::get<Compute>(graph.op(id).kind)) {}
 
   /// The ops that must stand before the compute, or nothing when it stays as it is.
   std::optional<std::vector<TensorId>> run() {
-    if (!find_factors() || !choose_axis()) return std::nullopt;
-    rewrite();
+    if (!compute_.reduction || compute_.reduction->accumulators.size() != 1) return std::nullopt;
+    if (find_bytes() && choose_axis()) {
+      rewrite_bytes();
+    } else if (find_halves() && choose_halves()) {
+      rewrite_halves();
+    } else {
+      return std::nullopt;
+    }
     graph_.op(id_).kind = compute_;
     return std::move(added_);
   }
 
  private:
-  bool find_factors() {
-    if (!compute_.reduction || compute_.reduction->accumulators.size() != 1) return false;
-    if (compute_.numerics.order != tensor::Numerics::OrderMode::Any) return false;
+  bool find_bytes() {
+    if (!has_byte_dots(target_) || compute_.numerics.order != tensor::Numerics::OrderMode::Any) return false;
     const tensor::Accumulator& sum = compute_.reduction->accumulators[0];
     const Apply* added = scalar::as_apply(sum.step, Opcode::Add);
     if (sum.dtype != DType::I32 || added == nullptr) return false;
@@ -113,6 +139,30 @@ class Packing {
     return false;
   }
 
+  /// One product a step, as `set_orders` writes it.
+  bool find_halves() {
+    const tensor::Reduction& reduction = *compute_.reduction;
+    const Apply* dot = scalar::as_apply(reduction.accumulators[0].step, Opcode::Dot);
+    if (dot == nullptr || reduction.axes.empty() || reduction.order.kind == tensor::Order::Kind::Lanes) return false;
+    const Expr x = first_in_word(dot->args[0]), y = second_in_word(dot->args[1]);
+    if (x == nullptr || y == nullptr || is_checked(x) || is_checked(y)) return false;
+    if (!std::holds_alternative<scalar::AccRef>(dot->args[2]->kind)) return false;
+    layout_ = kHalves;
+    factors_ = {factor_of_halves(x, 0x8000), factor_of_halves(y, 0)};
+    return true;
+  }
+
+  /// The order is part of the result, so neighbours along the last axis it is.
+  bool choose_halves() {
+    axis_ = compute_.reduction->axes.size() - 1;
+    if (extent_of(packed_axis()).value_or(0) < layout_.count) return false;
+    for (Factor& factor : factors_) {
+      const std::optional<double> elements = factor.read ? elements_of(factor) : std::nullopt;
+      if (elements && points() >= kWorthPacking * *elements) factor.plain = plain_dimension(factor, packed_axis());
+    }
+    return true;
+  }
+
   std::optional<std::int64_t> extent_of(const Axis& axis) const { return scalar::as_i64(axis.extent); }
 
   double points() const {
@@ -123,8 +173,11 @@ class Packing {
     return points;
   }
 
-  /// The dimension of the factor's tensor that the axis walks alone, or -1 when it stands elsewhere, too.
-  static int plain_dimension(const Factor& factor, AxisId axis) {
+  /// The dimension of the factor's tensor that the axis walks alone, or -1 when it stands elsewhere, too, or its last
+  /// word would hold elements behind its end.
+  int plain_dimension(const Factor& factor, const Axis& walked) const {
+    const AxisId axis = walked.id;
+    const std::int64_t extent = extent_of(walked).value_or(0);
     const Read& read = *scalar::as_read(factor.read);
     int found = -1;
     for (std::size_t k = 0; k < read.index.size(); ++k) {
@@ -134,7 +187,10 @@ class Packing {
     }
     const Expr elsewhere = scalar::rewrite(
         factor.expr, [&](const Expr& node) -> Expr { return node == factor.read ? zero_byte(node->dtype) : nullptr; });
-    return mentions(elsewhere, axis) ? -1 : found;
+    if (found < 0 || mentions(elsewhere, axis)) return -1;
+    const std::optional<std::int64_t> all =
+        scalar::as_i64(graph_.op(read.source).extents[static_cast<std::size_t>(found)]);
+    return extent % layout_.count == 0 || all == extent ? found : -1;
   }
   static Expr zero_byte(DType dtype) { return scalar::constant(Value{dtype, 0}); }
 
@@ -166,15 +222,15 @@ class Packing {
   bool choose_axis() {
     const std::optional<double> left = elements_of(factors_[0]), right = elements_of(factors_[1]);
     const double all = points();
-    if (!left || !right || all < kWorthPacking * kBytes * kBytes) return false;
+    if (!left || !right || all < kWorthPacking * static_cast<double>(layout_.count * layout_.count)) return false;
     std::int64_t best = 0;
     bool best_plain = false;
     for (std::size_t k = 0; k < compute_.reduction->axes.size(); ++k) {
       const Axis& axis = compute_.reduction->axes[k];
       const std::int64_t extent = extent_of(axis).value_or(0);
-      const int a = plain_dimension(factors_[0], axis.id), b = plain_dimension(factors_[1], axis.id);
+      const int a = plain_dimension(factors_[0], axis), b = plain_dimension(factors_[1], axis);
       const bool plain = a >= 0 && b >= 0;
-      if (extent < kBytes - 1 || (a < 0 && b < 0)) continue;
+      if (extent < layout_.count - 1 || (a < 0 && b < 0)) continue;
       if (plain ? all < kWorthPacking * (*left + *right) : !is_read_again(factors_[a < 0 ? 0 : 1], axis.id)) continue;
       if (std::pair(plain, extent) <= std::pair(best_plain, best)) continue;
       best = extent;
@@ -188,24 +244,25 @@ class Packing {
 
   const Axis& packed_axis() const { return compute_.reduction->axes[axis_]; }
 
-  /// A byte of `expr`'s dtype as the lowest one of a word.
-  static Expr as_word(const Expr& byte) {
-    const Expr bits = byte->dtype == DType::U8 ? byte : scalar::bitcast(byte, DType::U8);
-    return scalar::cast(bits, DType::I32);
+  /// An element as the lowest bits of a word.
+  static Expr as_word(const Expr& element) {
+    const DType bits = bit_width(element->dtype) == 8 ? DType::U8 : DType::U16;
+    return scalar::cast(element->dtype == bits ? element : scalar::bitcast(element, bits), DType::I32);
   }
 
-  /// Four bytes in a word: `byte_at(4 * axis + t)`, zeros behind the extent.
-  template <class Byte>
-  static Expr joined(AxisId axis, std::int64_t extent, const Byte& byte_at) {
+  /// Elements in a word: `element_at(count * axis + t)`, `behind` the extent.
+  template <class Element>
+  Expr joined(AxisId axis, std::int64_t extent, const Expr& behind, const Element& element_at) const {
     Expr joined;
-    for (std::int64_t t = 0; t < std::min(kBytes, extent); ++t) {
-      const Expr first = binary(Opcode::Mul, scalar::axis(axis), number(kBytes));
-      const Expr place = extent <= kBytes ? number(t) : t == 0 ? first : binary(Opcode::Add, first, number(t));
-      Expr byte = byte_at(place);
-      if (extent > kBytes && extent % kBytes != 0 && t >= extent % kBytes)
-        byte = scalar::apply(Opcode::If, {binary(Opcode::Lt, place, number(extent)), byte, zero_byte(byte->dtype)});
-      Expr part = as_word(byte);
-      if (t > 0) part = binary(Opcode::Shl, part, word(8 * t));
+    for (std::int64_t t = 0; t < std::min(layout_.count, extent); ++t) {
+      const Expr first = binary(Opcode::Mul, scalar::axis(axis), number(layout_.count));
+      const bool is_only = extent <= layout_.count;
+      const Expr place = is_only ? number(t) : t == 0 ? first : binary(Opcode::Add, first, number(t));
+      Expr element = element_at(place);
+      if (!is_only && extent % layout_.count != 0 && t >= extent % layout_.count)
+        element = scalar::apply(Opcode::If, {binary(Opcode::Lt, place, number(extent)), element, behind});
+      Expr part = as_word(element);
+      if (layout_.shift(t) > 0) part = binary(Opcode::Shl, part, word(layout_.shift(t)));
       joined = joined ? binary(Opcode::Or, joined, part) : part;
     }
     return joined;
@@ -217,10 +274,11 @@ class Packing {
   }
 
   Expr packed_in_place(const Factor& factor, bool flip) const {
-    const Expr joined_bytes = joined(packed_axis().id, *extent_of(packed_axis()), [&](const Expr& place) {
-      return scalar::substitute_axes(factor.expr,
-                                     [&](AxisId axis) -> Expr { return axis == packed_axis().id ? place : nullptr; });
-    });
+    const Expr joined_bytes =
+        joined(packed_axis().id, *extent_of(packed_axis()), factor.behind, [&](const Expr& place) {
+          return scalar::substitute_axes(
+              factor.expr, [&](AxisId axis) -> Expr { return axis == packed_axis().id ? place : nullptr; });
+        });
     return flip ? binary(Opcode::Xor, joined_bytes, word(kSigns)) : joined_bytes;
   }
 
@@ -229,11 +287,11 @@ class Packing {
     const Op source = graph_.op(read.source);
     const std::int64_t extent = *scalar::as_i64(source.extents[static_cast<std::size_t>(factor.plain)]);
     Op op;
-    op.name = source.name + ".bytes";
+    op.name = source.name + "." + layout_.name;
     op.dtype = DType::I32;
     op.span = graph_.op(id_).span;
     op.extents = source.extents;
-    op.extents[static_cast<std::size_t>(factor.plain)] = number((extent + kBytes - 1) / kBytes);
+    op.extents[static_cast<std::size_t>(factor.plain)] = number((extent + layout_.count - 1) / layout_.count);
     Compute compute;
     Read element = read;
     element.check = scalar::ReadCheck::Proven;
@@ -243,7 +301,7 @@ class Packing {
       element.index[k] = scalar::axis(compute.axes.back().id);
     }
     const AxisId walked = compute.axes[static_cast<std::size_t>(factor.plain)].id;
-    compute.body = joined(walked, extent, [&](const Expr& place) {
+    compute.body = joined(walked, extent, factor.behind, [&](const Expr& place) {
       Read at = element;
       at.index[static_cast<std::size_t>(factor.plain)] = place;
       return scalar::read(std::move(at), source.dtype);
@@ -268,7 +326,7 @@ class Packing {
     return id;
   }
 
-  void rewrite() {
+  void rewrite_bytes() {
     const bool same = factors_[0].is_signed() == factors_[1].is_signed();
     // The sums of the factor that has fewer of them correct the shift of the other.
     const std::size_t summed = sums_of(factors_[0]) <= sums_of(factors_[1]) ? 0 : 1;
@@ -276,7 +334,7 @@ class Packing {
     const Expr words[] = {packed(factors_[first], same && factors_[first].is_signed()),
                           packed(factors_[1 - first], same && !factors_[1 - first].is_signed())};
     Axis& axis = compute_.reduction->axes[axis_];
-    axis.extent = number((*extent_of(axis) + kBytes - 1) / kBytes);
+    axis.extent = number((*extent_of(axis) + layout_.count - 1) / layout_.count);
     if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes)
       compute_.reduction->order = {tensor::Order::Kind::Any};
     tensor::Accumulator& sum = compute_.reduction->accumulators[0];
@@ -284,6 +342,14 @@ class Packing {
     if (!same) return;
     const bool is_first = first == summed;
     correct(is_first ? words[0] : words[1], factors_[summed], is_first);
+  }
+
+  void rewrite_halves() {
+    const Expr x = packed(factors_[0], false), y = packed(factors_[1], false);
+    Axis& axis = compute_.reduction->axes[axis_];
+    axis.extent = number((*extent_of(axis) + layout_.count - 1) / layout_.count);
+    tensor::Accumulator& sum = compute_.reduction->accumulators[0];
+    sum.step = scalar::apply(Opcode::Dot, {x, y, scalar::accumulator(0, DType::F32)});
   }
 
   /// How many sums over the reduction the factor has.
@@ -339,7 +405,9 @@ class Packing {
 
   Graph& graph_;
   TensorId id_;
+  const kernel::Target& target_;
   Compute compute_;
+  Layout layout_ = kBytes;
   std::vector<Factor> factors_;
   std::size_t axis_ = 0;
   std::vector<TensorId> added_;
@@ -348,14 +416,14 @@ class Packing {
 }  // namespace
 
 Graph pack_dots(Graph graph, PassContext& ctx) {
-  if (!has_dots(ctx.target)) return graph;
+  if (!has_byte_dots(ctx.target) && !has_pair_dots(ctx.target)) return graph;
   const std::size_t count = graph.ops.size();
   std::vector<std::size_t> order;
   for (std::size_t k = 0; k < count; ++k) {
     if (std::holds_alternative<Compute>(graph.ops[k].kind)) {
-      if (const auto added = Packing(graph, TensorId{static_cast<std::int32_t>(k)}).run()) {
+      if (const auto added = Packing(graph, TensorId{static_cast<std::int32_t>(k)}, ctx.target).run()) {
         for (TensorId id : *added) order.push_back(static_cast<std::size_t>(id.index));
-        ctx.count("products of bytes packed");
+        ctx.count("products packed");
       }
     }
     order.push_back(k);

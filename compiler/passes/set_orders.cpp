@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/passes/dot_products.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/running_reduction.h"
 #include "compiler/passes/size_proofs.h"
@@ -168,6 +169,39 @@ Compute as_walked(const tensor::Graph& graph, const tensor::Op& op, const std::s
   return std::get<Compute>(std::move(walked.kind));
 }
 
+/// True when the axis has a range that depends on sizes alone, and stands alone in one subscript of each read that it
+/// moves: then neighbours along it pair up in both factors.
+bool pairs_up(const Axis& last, const std::vector<const Read*>& reads) {
+  bool plain = !last.origin || scalar::is_constant_i64(last.origin, 0);
+  scalar::for_each_node(last.extent,
+                        [&](const Expr& node) { plain &= scalar::as_read(node) == nullptr && !axis_of(node); });
+  for (const Read* read : reads) {
+    int places = 0;
+    for (const Expr& subscript : read->index) {
+      if (!uses_axis(subscript, [&](AxisId used) { return used == last.id; })) continue;
+      plain &= axis_of(subscript) == last.id;
+      ++places;
+    }
+    plain &= places <= 1 && read->pad == scalar::PadMode::None;
+  }
+  return plain;
+}
+
+/// A sum of products of bf16 is made of the machine's dot products where it has them and the order leaves it to them.
+void use_pair_dots(Reduction& reduction, const Reduction& walked, const kernel::Target& target) {
+  if (!has_pair_dots(target) || reduction.accumulators.size() != 1 || reduction.axes.empty()) return;
+  tensor::Accumulator& sum = reduction.accumulators[0];
+  const scalar::Apply* fma = scalar::as_apply(sum.step, scalar::Opcode::Fma);
+  if (sum.dtype != DType::F32 || fma == nullptr || !std::holds_alternative<scalar::AccRef>(fma->args[2]->kind)) return;
+  const auto widened = [](const Expr& factor) -> Expr {
+    const scalar::Apply* cast = scalar::as_apply(factor, scalar::Opcode::Cast);
+    return cast != nullptr && cast->args[0]->dtype == DType::BF16 ? cast->args[0] : nullptr;
+  };
+  const Expr x = widened(fma->args[0]), y = widened(fma->args[1]);
+  if (x == nullptr || y == nullptr || !pairs_up(reduction.axes.back(), reads_of(walked))) return;
+  sum.step = scalar::apply(scalar::Opcode::Dot, {word_of_first(x), word_of_second(y), fma->args[2]});
+}
+
 void set_order(const tensor::Graph& graph, Compute& compute, const Compute& walked, const kernel::Target& target) {
   Reduction& reduction = *compute.reduction;
   const bool order_is_free = tensor::is_order_free(reduction) || compute.numerics.order == Numerics::OrderMode::Any;
@@ -203,6 +237,9 @@ tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx) {
     if (compute == nullptr || !compute->reduction) continue;
     const Compute walked = as_walked(graph, op, shown);
     set_order(graph, *compute, walked, ctx.target);
+    const bool by_lanes = compute->reduction->order.kind == Order::Kind::Lanes;
+    if (compute->numerics.order != Numerics::OrderMode::Strict && !by_lanes)
+      use_pair_dots(*compute->reduction, *walked.reduction, ctx.target);
   }
   return graph;
 }

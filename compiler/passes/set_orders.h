@@ -16,6 +16,8 @@ namespace corrloom::passes {
 ///   - otherwise Ascending. On the host window axes (those that stand in a sum with a result axis, as p in X[c, i + p])
 ///     move inside the others, those along memory first: c, q, p. On PTX they move outside: p, q, c, so that a tap is
 ///     tested once.
+///   - a sum of products of bf16 whose last axis walks both factors adds them with Opcode::Dot where the target has
+///     it and the order is not strict: each product rounded into the sum, denormals as zeros
 ///
 ///   sum [p: 3, c: 8] ... %X[c, add(i, p)] ...   becomes   sum [c: 8, p: 3] ...   on the host
 ///

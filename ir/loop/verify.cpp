@@ -6,6 +6,7 @@
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
 #include "ir/scalar/expand.h"
+#include "ir/scalar/operand_dtypes.h"
 
 namespace corrloom::loop {
 namespace {
@@ -199,15 +200,16 @@ class Verifier {
     for (std::size_t k = 0; k < apply.args.size(); ++k) {
       if (!usable(apply.args[k], where)) return;
       const Type type = function_.type(apply.args[k]);
-      const bool condition = apply.opcode == Opcode::Select && k == 0;
-      const bool fits = condition ? type.dtype == DType::Bool : scalar::takes(row.operands, type.dtype);
+      const DType last = function_.type(apply.args.back()).dtype;
+      const DType wanted = scalar::operand_dtype(apply.opcode, k, last);
+      const bool special = wanted != last;
+      const bool fits = special ? type.dtype == wanted : scalar::takes_last(apply.opcode, type.dtype);
       if (!fits) violate("L6", where, "does not take " + text_of(type));
       if (type.lanes != result.lanes)
         violate("L6", where, "mixes " + std::to_string(type.lanes) + " lanes with " + std::to_string(result.lanes));
-      const bool same = condition || row.result != scalar::Result::Same || type.dtype == result.dtype;
+      const bool same = special || row.result != scalar::Result::Same || type.dtype == result.dtype;
       if (!same) violate("L6", where, "gives " + text_of(result) + " for operands of " + text_of(type));
-      if (!condition && type.dtype != function_.type(apply.args.back()).dtype)
-        violate("L6", where, "has operands of several dtypes");
+      if (!special && type.dtype != last) violate("L6", where, "has operands of several dtypes");
     }
     if (row.result == scalar::Result::Boolean && result.dtype != DType::Bool)
       violate("L6", where, "gives " + text_of(result) + ", wanted bool");

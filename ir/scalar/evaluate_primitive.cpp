@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -56,6 +57,25 @@ std::uint64_t dot_of_bytes(const Value& x, const Value& y, const Value& z) {
     sum += static_cast<std::uint64_t>(static_cast<std::int64_t>(left) * right);
   }
   return sum;
+}
+
+/// One step of a product of halves: both factors in the upper 16 bits of words.
+float fma_of_halves(std::uint32_t x, std::uint32_t y, float z) {
+  const auto flushed = [](float value) {
+    return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
+  };
+  const float a = flushed(std::bit_cast<float>(x)), b = flushed(std::bit_cast<float>(y)), c = flushed(z);
+  const float sum = std::fma(a, b, c);
+  // What rounds to less than the lowest normal number, had it all exponents, is lost. Products of halves are exact, and
+  // so are sums with them as near to that number as it matters.
+  const double exact = static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c);
+  return std::abs(exact) < 0x1.ffffffp-127 ? std::copysign(0.0F, sum) : sum;
+}
+
+Value dot_of_halves(const Value& x, const Value& y, const Value& z) {
+  const auto left = static_cast<std::uint32_t>(x.bits), right = static_cast<std::uint32_t>(y.bits);
+  const float upper = fma_of_halves(left & 0xffff0000, right & 0xffff0000, static_cast<float>(z.as_f64()));
+  return Value::f32(fma_of_halves(left << 16, right << 16, upper));
 }
 
 /// The bits of an integer operation before they are cut to their width.
@@ -303,6 +323,7 @@ Value evaluate(Opcode opcode, std::span<const Value> operands, DType result) {
   if (is_float(operands[0].dtype)) return compute_on_floats(opcode, operands, result);
   const Value& second = operands.size() > 1 ? operands[1] : operands[0];
   if (is_comparison(opcode)) return Value::boolean(compare_order(opcode, compare_integers(operands[0], second)));
+  if (opcode == Opcode::Dot && result == DType::F32) return dot_of_halves(operands[0], operands[1], operands[2]);
   if (opcode == Opcode::Dot) return {result, low_bits(dot_of_bytes(operands[0], operands[1], operands[2]), result)};
   return {result, low_bits(integer_bits(opcode, operands[0], second), result)};
 }

@@ -8,6 +8,7 @@
 
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
+#include "ir/scalar/operand_dtypes.h"
 
 namespace corrloom::scalar {
 namespace {
@@ -54,22 +55,16 @@ Expr make_node(Kind kind, DType dtype) {
   return node;
 }
 
-bool is_choice(Opcode opcode) {
-  return opcode == Opcode::If || opcode == Opcode::Select;
-}
-
 void check_operands(const OpcodeInfo& row, const std::vector<Expr>& args) {
   CORRLOOM_CHECK(static_cast<int>(args.size()) == row.arity, row.text, " takes ", row.arity, " operands, not ",
                  args.size());
   for (const Expr& arg : args) CORRLOOM_CHECK(arg != nullptr, "an operand of ", row.text, " is null");
-  const std::size_t first = is_choice(row.opcode) ? 1 : 0;
-  if (first == 1) {
-    CORRLOOM_CHECK(args[0]->dtype == DType::Bool, row.text, " needs a bool first, not ", name_of(args[0]->dtype));
-  }
-  const DType dtype = args[first]->dtype;
-  CORRLOOM_CHECK(takes(row.operands, dtype), row.text, " does not take ", name_of(dtype));
-  for (std::size_t i = first + 1; i < args.size(); ++i) {
-    CORRLOOM_CHECK(args[i]->dtype == dtype, row.text, " mixes ", name_of(dtype), " and ", name_of(args[i]->dtype));
+  const DType last = args.back()->dtype;
+  CORRLOOM_CHECK(takes_last(row.opcode, last), row.text, " does not take ", name_of(last));
+  for (std::size_t k = 0; k < args.size(); ++k) {
+    const DType wanted = operand_dtype(row.opcode, k, last);
+    CORRLOOM_CHECK(args[k]->dtype == wanted, "operand ", k, " of ", row.text, " is of ", name_of(args[k]->dtype),
+                   ", not ", name_of(wanted));
   }
 }
 
@@ -236,6 +231,15 @@ bool takes(Operands operands, DType dtype) {
       return dtype == DType::Bool;
   }
   return false;
+}
+
+DType operand_dtype(Opcode opcode, std::size_t operand, DType last) {
+  if ((opcode == Opcode::If || opcode == Opcode::Select) && operand == 0) return DType::Bool;
+  return opcode == Opcode::Dot && operand < 2 && last == DType::F32 ? DType::I32 : last;
+}
+
+bool takes_last(Opcode opcode, DType last) {
+  return takes(info(opcode).operands, last) || (opcode == Opcode::Dot && last == DType::F32);
 }
 
 Expr constant(Value value) {

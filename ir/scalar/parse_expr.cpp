@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/base/errors.h"
+#include "ir/scalar/operand_dtypes.h"
 
 namespace corrloom::scalar {
 namespace {
@@ -13,14 +14,15 @@ std::string operand_fault(const OpcodeInfo& row, const std::vector<Expr>& args, 
   const std::string name(row.text);
   if (static_cast<int>(args.size()) != row.arity)
     return "`" + name + "` takes " + std::to_string(row.arity) + " operands, not " + std::to_string(args.size());
-  const std::size_t first = row.opcode == Opcode::If || row.opcode == Opcode::Select ? 1 : 0;
-  if (first == 1 && args[0]->dtype != DType::Bool)
-    return "`" + name + "` needs a bool first, not " + std::string(name_of(args[0]->dtype));
-  const DType dtype = args[first]->dtype;
-  if (!takes(row.operands, dtype)) return "`" + name + "` does not take " + std::string(name_of(dtype));
-  for (std::size_t k = first + 1; k < args.size(); ++k) {
-    if (args[k]->dtype != dtype)
-      return "`" + name + "` mixes " + std::string(name_of(dtype)) + " and " + std::string(name_of(args[k]->dtype));
+  const DType dtype = args.back()->dtype;
+  if (!takes_last(row.opcode, dtype)) return "`" + name + "` does not take " + std::string(name_of(dtype));
+  for (std::size_t k = 0; k < args.size(); ++k) {
+    const DType wanted = operand_dtype(row.opcode, k, dtype);
+    if (args[k]->dtype == wanted) continue;
+    if (wanted == dtype)
+      return "`" + name + "` mixes " + std::string(name_of(args[k]->dtype)) + " and " + std::string(name_of(dtype));
+    return "operand " + std::to_string(k) + " of `" + name + "` is of " + std::string(name_of(args[k]->dtype)) +
+           ", not " + std::string(name_of(wanted));
   }
   if (row.opcode == Opcode::Bitcast && bit_width(dtype) != bit_width(given))
     return "`bitcast` from " + std::string(name_of(dtype)) + " to " + std::string(name_of(given));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/base/match.h"
+#include "ir/scalar/operand_dtypes.h"
 
 namespace corrloom::tensor {
 namespace {
@@ -194,10 +195,10 @@ class Verifier {
     if (static_cast<int>(apply.args.size()) != row.arity)
       return broken("T14", std::string(row.text) + " has " + number(static_cast<std::int64_t>(apply.args.size())) +
                                " operands, not " + number(row.arity));
-    const std::size_t first = apply.opcode == scalar::Opcode::If || apply.opcode == scalar::Opcode::Select ? 1 : 0;
-    const DType operand = apply.args[first]->dtype;
-    bool suits = scalar::takes(row.operands, operand) && (first == 0 || apply.args[0]->dtype == DType::Bool);
-    for (std::size_t k = first; k < apply.args.size(); ++k) suits = suits && apply.args[k]->dtype == operand;
+    const DType operand = apply.args.back()->dtype;
+    bool suits = scalar::takes_last(apply.opcode, operand);
+    for (std::size_t k = 0; k < apply.args.size(); ++k)
+      suits = suits && apply.args[k]->dtype == scalar::operand_dtype(apply.opcode, k, operand);
     if (apply.opcode == scalar::Opcode::Bitcast) suits = suits && bit_width(operand) == bit_width(dtype);
     if (!suits) broken("T14", std::string(row.text) + " does not take the dtypes of its operands");
     const DType wanted = row.result == scalar::Result::Boolean ? DType::Bool : operand;

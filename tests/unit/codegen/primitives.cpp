@@ -1,6 +1,7 @@
 #include "tests/unit/codegen/primitives.h"
 
 #include "ir/scalar/expand.h"
+#include "ir/scalar/operand_dtypes.h"
 
 namespace corrloom::testing {
 namespace {
@@ -12,13 +13,27 @@ using scalar::Value;
 /// The node that applies the opcode to constants, which knows its dtypes; null when it does not take them.
 Expr node_of(Opcode opcode, DType dtype, DType to) {
   const scalar::OpcodeInfo& row = scalar::info(opcode);
-  if (!scalar::takes(row.operands, dtype)) return nullptr;
+  if (!scalar::takes_last(opcode, dtype)) return nullptr;
   const Expr operand = scalar::constant(Value{dtype, 0});
   if (opcode == Opcode::Cast) return scalar::cast(operand, to);
   if (opcode == Opcode::Bitcast) return bit_width(dtype) == bit_width(to) ? scalar::bitcast(operand, to) : nullptr;
-  std::vector<Expr> args(static_cast<std::size_t>(row.arity), operand);
-  if (opcode == Opcode::Select) args[0] = scalar::constant(Value::boolean(true));
+  std::vector<Expr> args;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(row.arity); ++k)
+    args.push_back(scalar::constant(Value{scalar::operand_dtype(opcode, k, dtype), 0}));
   return scalar::apply(opcode, args);
+}
+
+/// Two bf16 in a word: zeros, ones, what is not finite, denormals, and values whose products are near the lowest normal
+/// number or far below it.
+std::vector<Value> words_of_halves() {
+  constexpr std::uint64_t kHalves[] = {0,      0x8000, 0x3f80, 0xbf80, 0x7f80, 0x7fc0, 0x0001,
+                                       0x807f, 0x0080, 0x1a00, 0x9a00, 0x1980, 0x7f7f, 0x3f83};
+  std::vector<Value> words;
+  for (std::size_t k = 0; k < std::size(kHalves); ++k) {
+    for (const std::size_t distance : {0U, 1U, 5U})
+      words.push_back({DType::I32, kHalves[k] << 16 | kHalves[(k + distance) % std::size(kHalves)]});
+  }
+  return words;
 }
 
 bool occurs(Opcode opcode) {
@@ -53,8 +68,9 @@ std::vector<std::vector<Value>> edge_combinations(const Primitive& primitive) {
   std::vector<std::vector<Value>> edges, columns(arity);
   std::size_t count = 1;
   for (DType dtype : primitive.operands) {
-    std::vector<Value> values = edge_values(dtype);
-    if (arity == 3 && values.size() > 2) {
+    const bool is_words = primitive.opcode == Opcode::Dot && primitive.result == DType::F32 && dtype == DType::I32;
+    std::vector<Value> values = is_words ? words_of_halves() : edge_values(dtype);
+    if (arity == 3 && !is_words && values.size() > 2) {
       std::vector<Value> some;
       for (std::size_t k = 0; k < values.size(); k += 5) some.push_back(values[k]);
       some.insert(some.end(), values.end() - 5, values.end());

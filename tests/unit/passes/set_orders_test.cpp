@@ -53,6 +53,30 @@ TEST(SetOrders, UsesLanesWhereOnlyTheReductionIsContiguous) {
             "[k: 7] lanes(16)");
 }
 
+TEST(SetOrders, AddsProductsOfHalvesAsTheMachineDoes) {
+  const auto step_of = [](const std::string& features, const std::string& with, const std::string& a) {
+    PassContext ctx;
+    ctx.target.features = features;
+    const std::string text =
+        after({set_orders},
+              "graph @g(%A: bf16[9, 9], %B: bf16[9, 5], %C: f32[9, 9]) -> (%Y) {\n  %Y: bf16[3, 5] = compute [i: 3, j: "
+              "5] " +
+                  with + "reduce [k: 7] ascending {\n    acc %s: f32 = 0.0:f32 step fma(" + a +
+                  ", cast.f32(%B[k, j]), %s) merge add(%s, %s.other)\n    yield cast.bf16(%s)\n  }\n}\n",
+              ctx);
+    const std::size_t begin = text.find("step ") + 5;
+    return text.substr(begin, text.find('(', begin) - begin);
+  };
+  const std::string features = "+avx512bf16,+avx512vl", a = "cast.f32(%A[i, k])";
+  EXPECT_EQ(step_of(features, "", a), "dot");
+  EXPECT_EQ(step_of(features, "with any ", a), "dot");
+  EXPECT_EQ(step_of(features, "with strict ", a), "fma");
+  EXPECT_EQ(step_of("+avx512vl", "", a), "fma");
+  EXPECT_EQ(step_of(features, "", "%C[i, k]"), "fma");
+  // A window is no pair of neighbours in both factors.
+  EXPECT_EQ(step_of(features, "", "cast.f32(%A[i, add(j, k)])"), "fma");
+}
+
 TEST(SetOrders, LooksThroughViewsWhateverTheExtents) {
   // The sum runs along the rows of X through a transposition and a reshape of it, with sizes that nobody knows.
   const auto order_for = [](const std::string& symbols, const std::string& h, const std::string& w) {

@@ -166,6 +166,26 @@ TEST(Evaluate, EveryPairOfBytes) {
   }
 }
 
+/// As the processor's instruction gives them: seen on hardware.
+TEST(Evaluate, ProductsOfHalvesAreAddedOneAfterTheOther) {
+  const auto dot = [](std::uint64_t x, std::uint64_t y, float z) {
+    return run(Opcode::Dot, {Value{DType::I32, x}, Value{DType::I32, y}, Value::f32(z)}, DType::F32).as_f64();
+  };
+  constexpr std::uint64_t kOne = 0x3f80, kBig = 0x4c00;  // 1, 2^25
+  // The upper halves come first: 1 is lost in -2^25.
+  EXPECT_EQ(dot(kOne << 16 | kBig, kOne << 16 | kOne, -0x1p25F), 0);
+  EXPECT_EQ(dot(kBig << 16 | kOne, kOne << 16 | kOne, -0x1p25F), 1);
+  // Denormal factors and sums count as zeros.
+  EXPECT_EQ(dot(0x0001, 0x7f00, 2), 2);
+  EXPECT_EQ(dot(0, 0, 0x1p-130F), 0);
+  // 2^-126 less 2^-150, 3 * 2^-152 and 2^-151: what rounds to less than 2^-126 is lost, also where a denormal of that
+  // size would round up to it.
+  constexpr std::uint64_t kLowest = 0x0080;  // 2^-126
+  EXPECT_EQ(dot(0xb380, kLowest, 0x1p-126F), 0);
+  EXPECT_EQ(dot(0xb340, kLowest, 0x1p-126F), 0);
+  EXPECT_EQ(dot(0xb300, kLowest, 0x1p-126F), 0x1p-126);
+}
+
 TEST(Evaluate, StatedCasesOfTheLanguage) {
   const auto i8 = [](std::int64_t value) { return Value::integer(DType::I8, value); };
   EXPECT_EQ(run(Opcode::FloorDiv, {i8(-7), i8(2)}), i8(-4));

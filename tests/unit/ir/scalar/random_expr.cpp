@@ -5,6 +5,8 @@
 #include <limits>
 #include <memory>
 
+#include "ir/scalar/operand_dtypes.h"
+
 namespace corrloom::scalar::testing {
 namespace {
 
@@ -75,10 +77,10 @@ Expr random_operation(Random& random, Pool& pool, const std::vector<DType>& dtyp
     // The bits of a NaN are not part of the contract, so floats are not looked into.
     return is_float(dtype) ? nullptr : bitcast(pool.draw(random, dtype), pick(random, fitting));
   }
-  if (!takes(row.operands, dtype)) return nullptr;
+  if (!takes_last(row.opcode, dtype)) return nullptr;
   std::vector<Expr> args;
-  for (int i = 0; i < row.arity; ++i) args.push_back(pool.draw(random, dtype));
-  if (row.opcode == Opcode::If || row.opcode == Opcode::Select) args[0] = pool.draw(random, DType::Bool);
+  for (std::size_t k = 0; k < static_cast<std::size_t>(row.arity); ++k)
+    args.push_back(pool.draw(random, operand_dtype(row.opcode, k, dtype)));
   return apply(row.opcode, std::move(args));
 }
 

@@ -180,7 +180,7 @@ TEST(TensorText, ReportsWhatIsWrong) {
   EXPECT_THAT(body_error("add(%X[i], i)"), HasSubstr("error[E0405]: `add` mixes f32 and i64"));
   EXPECT_THAT(body_error("add(%X[i])"), HasSubstr("error[E0405]: `add` takes 2 operands, not 1"));
   EXPECT_THAT(body_error("div(i, i)"), HasSubstr("error[E0405]: `div` does not take i64"));
-  EXPECT_THAT(body_error("if(i, i, i)"), HasSubstr("error[E0405]: `if` needs a bool first, not i64"));
+  EXPECT_THAT(body_error("if(i, i, i)"), HasSubstr("error[E0405]: operand 0 of `if` is of i64, not bool"));
   EXPECT_THAT(body_error("bitcast.i64(%X[i])"), HasSubstr("error[E0405]: `bitcast` from f32 to i64"));
   EXPECT_THAT(body_error("%X[%X[i]]"), HasSubstr("error[E0405]: a subscript is an i64, not f32"));
   EXPECT_THAT(body_error("%X[i] pad 1:i64"), HasSubstr("error[E0405]: the pad of a read of f32 is of i64"));
