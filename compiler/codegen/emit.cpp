@@ -5,6 +5,7 @@
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -16,6 +17,7 @@
 
 #include "compiler/codegen/buffer_bytes.h"
 #include "compiler/codegen/emit_function.h"
+#include "compiler/codegen/host_passes.h"
 #include "compiler/codegen/llvm_session.h"
 #include "compiler/codegen/target_description.h"
 #include "ir/base/errors.h"
@@ -66,6 +68,7 @@ void check_limits(const KernelSource& kernel, const kernel::Target& target, cons
 /// What LLVM has under construction. After a fatal error its parts refer to each other in ways that only LLVM's lost
 /// frames knew, so they are left alone.
 struct Session {
+  std::unique_ptr<llvm::OptPassGate> gate;
   std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module;
@@ -75,6 +78,7 @@ struct Session {
     (void)module.release();
     (void)machine.release();
     (void)context.release();
+    (void)gate.release();
   }
 };
 
@@ -89,6 +93,10 @@ void collect_diagnostic(const llvm::DiagnosticInfo* info, void* errors) {
 void build_module(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description) {
   session.context->setDiagnosticHandlerCallBack(collect_diagnostic, &session.errors);
   session.machine = make_target_machine(description);
+  if (description.ptx_version == 0) {
+    session.gate = make_host_gate();
+    session.context->setOptPassGate(*session.gate);
+  }
   session.module = std::make_unique<llvm::Module>("corrloom", *session.context);
   session.module->setTargetTriple(session.machine->getTargetTriple());
   session.module->setDataLayout(session.machine->createDataLayout());
@@ -108,8 +116,12 @@ std::string generate(Session& session, llvm::Module& module, llvm::CodeGenFileTy
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
   if (breaks_up_arrays) passes.add(llvm::createSROAPass());
-  const bool has_none = session.machine->addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true);
-  CORRLOOM_CHECK(!has_none, "LLVM writes no such file for ", module.getTargetTriple().str());
+  if (session.gate != nullptr) {
+    add_host_passes(*session.machine, passes, out, type);
+  } else {
+    const bool has_none = session.machine->addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true);
+    CORRLOOM_CHECK(!has_none, "LLVM writes no such file for ", module.getTargetTriple().str());
+  }
   passes.run(module);
   return {bytes.data(), bytes.size()};
 }

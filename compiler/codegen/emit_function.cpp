@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <map>
 #include <utility>
 
 #include "compiler/codegen/body.h"
@@ -181,8 +182,23 @@ class FunctionEmitter {
       if (lane >= lanes) source = body_.value(shuffle.other);
       return builder_.CreateExtractElement(source, static_cast<std::uint64_t>(lane % lanes));
     }
-    if (shuffle.other) return builder_.CreateShuffleVector(source, body_.value(shuffle.other), shuffle.lanes);
+    source = fenced(source);
+    if (shuffle.other) return builder_.CreateShuffleVector(source, fenced(body_.value(shuffle.other)), shuffle.lanes);
     return builder_.CreateShuffleVector(source, shuffle.lanes);
+  }
+
+  /// What a chain of shuffles made, behind a fence: LLVM tries to combine each with all before it, which for a
+  /// transposition, whose steps are instructions already, takes longer than all else together.
+  Value* fenced(Value* value) {
+    const auto is_shuffled = [](const Value* made) { return llvm::isa<llvm::ShuffleVectorInst>(made); };
+    const llvm::Type* element = llvm::cast<llvm::FixedVectorType>(value->getType())->getElementType();
+    if ((!element->isFloatTy() && !element->isDoubleTy()) || traits_.runs_threads || !is_shuffled(value)) return value;
+    if (!is_shuffled(llvm::cast<llvm::User>(value)->getOperand(0))) return value;
+    Value*& fence = fences_[value];
+    const auto* kept = llvm::cast_if_present<llvm::Instruction>(fence);
+    if (kept == nullptr || kept->getParent() != builder_.GetInsertBlock())
+      fence = builder_.CreateArithmeticFence(value, value->getType());
+    return fence;
   }
 
   Value* check(const loop::Check& check, int lanes) {
@@ -338,6 +354,7 @@ class FunctionEmitter {
   MemoryEmitter memory_;
   bool is_alone_outside_;  ///< here every thread runs the same, and one may store
   bool joins_threads_;     ///< what threads wrote is read, or written again, behind their loop
+  std::map<Value*, Value*> fences_;
 };
 
 }  // namespace

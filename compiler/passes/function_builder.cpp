@@ -34,6 +34,11 @@ std::vector<std::int64_t> key_of(KeyKind kind, Type type, std::span<const ValueI
   return key;
 }
 
+/// -`value`, wrapped as the arithmetic of indices is.
+std::int64_t negated(std::int64_t value) {
+  return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value));
+}
+
 DType result_dtype(Opcode opcode, DType last_operand, std::optional<DType> to) {
   switch (scalar::info(opcode).result) {
     case scalar::Result::Same:
@@ -359,9 +364,16 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
     if (const ValueId folded = fold_ramp(opcode, args, lanes)) return folded;
     if (const ValueId folded = fold_division(opcode, args, lanes)) return folded;
     // Constants gather at the end of a sum, (x + 1) + 2 = x + 3, where addresses can take them as displacements.
-    if (lanes == 1 && opcode == Opcode::Sub && as_index(args[1])) {
-      return apply(Opcode::Add,
-                   {args[0], index(static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(*as_index(args[1]))))});
+    if (lanes == 1 && opcode == Opcode::Sub) {
+      if (const std::optional<std::int64_t> known = as_index(args[1])) return add(args[0], index(negated(*known)));
+      const auto constant_of = [&](ValueId id) {
+        const auto sum = sum_of(id);
+        return sum == applies_.end() ? std::nullopt : as_index(sum->second.args[1]);
+      };
+      if (const std::optional<std::int64_t> first = constant_of(args[0]))
+        return add(apply(Opcode::Sub, {sum_of(args[0])->second.args[0], args[1]}), index(*first));
+      if (const std::optional<std::int64_t> second = constant_of(args[1]))
+        return add(apply(Opcode::Sub, {args[0], sum_of(args[1])->second.args[0]}), index(negated(*second)));
     }
     if (lanes == 1 && opcode == Opcode::Add) {
       if (as_index(args[0])) std::swap(args[0], args[1]);

@@ -1,52 +1,96 @@
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "compiler/api/corrloom.h"
 
-/// What compiling an op for the host costs, and each step of it: microseconds by step as counters.
+/// What compiling the ops of a list of workloads for the host costs in a process that has compiled before, and each
+/// step of it: microseconds by step as counters.
+///
+///     bench_compile [--workloads FILE.json] [options of Google Benchmark]
+///
+/// The ops are in the file beside the list that ends in `.loom`.
 namespace corrloom {
 namespace {
 
-constexpr const char* kOps = R"(
-import "std"
-op add(X: f32[N], Z: f32[N]) -> Y: f32[N] { Y[i] = X[i] + Z[i] }
-op gemm(A: f32[M, L], B: f32[L, N]) -> Y: f32[M, N] { Y[i, j] = sum(k) A[i, k] * B[k, j] }
-op conv(X: f32[C, H, W], K: f32[O, C, P, Q]) -> Y: f32[O, H, W] {
-  Y[o, i, j] = sum(c, p, q) X[c, i + p - 1, j + q - 1] pad 0 * K[o, c, p, q]
-}
-op rows(X: f32[N, D]) -> Y: f32[N, D] { Y = softmax(X) }
-op heads(Q: f32[H, N, D], K: f32[H, M, D], V: f32[H, M, D]) -> Y: f32[H, N, D] {
-  let S[h, i, j] = (sum(d) Q[h, i, d] * K[h, j, d]) / sqrt(f32(D))
-  let P = softmax(S)
-  Y[h, i, d] = sum(j) P[h, i, j] * V[h, j, d]
-}
-)";
+using Json = nlohmann::json;
 
-TensorType type(Shape shape) {
-  return {f32, std::move(shape)};
+struct Workload {
+  std::string name;
+  Op op;
+  std::vector<TypeArgument> types;
+  std::vector<std::string> constants;
+};
+
+Workload to_workload(const Library& ops, const Json& row) {
+  Attributes attributes;
+  for (const auto& [name, value] : row.at("set").items()) attributes.emplace(name, value.get<int>());
+  Workload workload{row.at("name"), ops[row.at("op").get<std::string>()].with(attributes), {}, {}};
+  for (const ParameterInfo& parameter : workload.op.info().parameters) {
+    if (parameter.is_tensor)
+      workload.types.emplace_back(TensorType{parameter.dtype, row.at("inputs").at(parameter.name).get<Shape>()});
+  }
+  workload.constants = row.at("constants").get<std::vector<std::string>>();
+  return workload;
 }
 
-void compile(benchmark::State& state, const char* name, const std::vector<TypeArgument>& types) {
-  ::setenv("CORRLOOM_CACHE_DIR", "off", 1);
-  const Op op = Library::parse(kOps, "compile.loom")[name];
+std::vector<Workload> read_workloads(const std::filesystem::path& list) {
+  std::ifstream in(list);
+  if (!in) throw InputError("cannot read " + list.string());
+  const Library ops = Library::load(std::filesystem::path(list).replace_extension(".loom").string());
+  std::vector<Workload> workloads;
+  for (const Json& row : Json::parse(in)) workloads.push_back(to_workload(ops, row));
+  return workloads;
+}
+
+void compile(benchmark::State& state, const Workload& workload) {
   std::map<std::string, double> steps;
   for (auto _ : state) {
-    for (const auto& [step, ns] : op.compile_for(types, "host").step_times()) steps[step] += static_cast<double>(ns);
+    const Compiled compiled = workload.op.compile(workload.types, cpu(), {}, workload.constants);
+    for (const auto& [step, ns] : compiled.step_times()) steps[step] += static_cast<double>(ns);
   }
   for (const auto& [step, ns] : steps)
     state.counters[step + " us"] = benchmark::Counter(ns / 1e3, benchmark::Counter::kAvgIterations);
 }
 
-BENCHMARK_CAPTURE(compile, add, "add", {type({1000}), type({1000})})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(compile, gemm, "gemm", {type({512, 512}), type({512, 512})})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(compile, conv, "conv", {type({64, 56, 56}), type({64, 64, 3, 3})})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(compile, softmax, "rows", {type({4096, 1024})})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(compile, attention, "heads", {type({8, 512, 64}), type({8, 512, 64}), type({8, 512, 64})})
-    ->Unit(benchmark::kMillisecond);
+int run(int argc, char** argv) {
+  ::setenv("CORRLOOM_CACHE_DIR", "off", 1);
+  std::vector<char*> arguments(argv, argv + argc);
+  std::filesystem::path list = CORRLOOM_BENCH_WORKLOADS;
+  const auto flag = std::find(arguments.begin(), arguments.end(), std::string_view("--workloads"));
+  if (flag != arguments.end() && flag + 1 != arguments.end()) {
+    list = flag[1];
+    arguments.erase(flag, flag + 2);
+  }
+  for (const Workload& workload : read_workloads(list)) {
+    benchmark::RegisterBenchmark(workload.name.c_str(), [workload](benchmark::State& state) {
+      compile(state, workload);
+    })->Unit(benchmark::kMillisecond);
+  }
+  int count = static_cast<int>(arguments.size());
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
 
 }  // namespace
 }  // namespace corrloom
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  try {
+    return corrloom::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}

@@ -177,8 +177,52 @@ TEST_P(Memory, ShufflesLanes) {
   check(function, {counted(GetParam(), 8), counted(GetParam(), 6)}, {}, 1);
 }
 
+/// A chain whose last steps stand in blocks of their own.
+TEST_P(Memory, ShufflesShuffledLanes) {
+  const auto function = parse_function(with_dtype(R"(
+    func @chained stage flat symbols [] (%X: DTYPE[8], %Y: DTYPE[8] out) {
+      %zero: i64 = const 0:i64
+      %two: i64 = const 2:i64
+      for %b below %two block {
+        %k: i64x8 = ramp %zero by 1
+        %x: DTYPEx8 = load %X[%k]
+        %once: DTYPEx8 = shuffle %x [7, 6, 5, 4, 3, 2, 1, 0]
+        %twice: DTYPEx8 = shuffle %once [1, 0, 3, 2, 5, 4, 7, 6]
+        %is_first: bool = eq %b, %zero
+        %y: DTYPEx4 = if %is_first {
+          %low: DTYPEx4 = shuffle %twice [0, 2, 4, 6]
+          yield %low
+        } else {
+          %high: DTYPEx4 = shuffle %twice [1, 3, 5, 7]
+          yield %high
+        }
+        %four: i64 = const 4:i64
+        %at: i64 = mul %b, %four
+        %o: i64x4 = ramp %at by 1
+        store %Y[%o] = %y
+      }
+    })"));
+  check(function, {counted(GetParam(), 8), counted(GetParam(), 8)}, {}, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(DTypes, Memory, ::testing::ValuesIn(kAllDTypes),
                          [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST(Accesses, FenceTheStepsOfATransposition) {
+  const auto function = parse_function(R"(
+    func @steps stage flat symbols [] (%X: f32[8], %Y: f32[8] out) {
+      %zero: i64 = const 0:i64
+      %k: i64x8 = ramp %zero by 1
+      %x: f32x8 = load %X[%k]
+      %once: f32x8 = shuffle %x [1, 0, 3, 2, 5, 4, 7, 6]
+      %twice: f32x8 = shuffle %once [2, 3, 0, 1, 6, 7, 4, 5]
+      %thrice: f32x8 = shuffle %twice [4, 5, 6, 7, 0, 1, 2, 3]
+      store %Y[%k] = %thrice
+    })");
+  const auto code = emit_or_fail({source_of(function)}, codegen::host_target(), {.want_llvm = true});
+  EXPECT_NE(code.llvm_ir.find("llvm.arithmetic.fence"), std::string::npos) << code.llvm_ir;
+  check(function, {counted(DType::F32, 8), counted(DType::F32, 8)}, {}, 1);
+}
 
 TEST(Accesses, TakeAConstantSummandAsADisplacement) {
   const auto function = parse_function(R"(
