@@ -30,6 +30,8 @@ class HostChooser {
  private:
   /// Operations that one block should have at least, so that handing it out costs little.
   static constexpr std::int64_t kBlockOperations = 1 << 15;
+  /// Most elements that the lanes of a load may lie apart to be picked from whole vectors.
+  static constexpr std::int64_t kMostVectorStride = 4;
   /// Most copies of the body that unrolling a reduction may make.
   static constexpr std::int64_t kMaxUnrolled = 80, kMaxUnrolledWindow = 150;
   /// Elements of a panel must be used that often before packing them pays.
@@ -79,6 +81,10 @@ class HostChooser {
   bool shares_loads(const Axis& vector, const Axis& row) const;
   /// Tries all sizes of a tile of these axes; `row` may be null.
   void consider_rows(const Axis& vector, const Axis* row, Tile& best) const;
+  /// Whether the vectors from which lanes two or more apart are picked stay in registers until the last tap is done.
+  bool holds_window(const Tile& tile) const;
+  /// Whether no loop is left of the reduction.
+  bool unrolls_all(const Tile& tile) const;
   /// Tries the tile with each choice of copies.
   void consider_copies(Tile tile, Tile& best) const;
   /// Elements of the copy.
@@ -124,6 +130,8 @@ class HostChooser {
   /// Cycles in which what a step reads of the vector operand comes from behind the first-level cache: all that the tile
   /// reads, over the whole reduction, is read again by the next tile.
   double far_cycles(const Access& access, const Tile& tile) const;
+  /// Cycles in which what the rows of the tile read of another operand comes from behind the second-level cache.
+  double rows_far_cycles(const Access& access, const Tile& tile) const;
   /// Cycles for the copies that are made within the call.
   double copy_cost(const Tile& tile) const;
 

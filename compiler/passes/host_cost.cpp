@@ -23,8 +23,8 @@ constexpr double kLoadsPerCycle = 2, kArithmeticPerCycle = 2;
 constexpr double kLineBytes = 64;
 /// Bytes in a cycle from the second-level cache, and from what lies behind it.
 constexpr double kNearBytesPerCycle = 48, kFarBytesPerCycle = 16;
-/// Most elements that the lanes of a load may lie apart to be picked from whole vectors.
-constexpr std::int64_t kMostVectorStride = 4;
+/// The same for lines here and there, which the processor does not see coming.
+constexpr double kScatteredBytesPerCycle = 6;
 /// Cycles: of a load under a mask, which bodies of their own have at borders only, of one element that is gathered, of
 /// a vector that is stored through a transpose, of one that is scattered, of an element that is copied along memory or
 /// across it.
@@ -56,7 +56,9 @@ double HostChooser::load_cost(const Access& access, const Tile& tile) const {
   }
   const std::int64_t stride = access.stride(tile.vector->id);
   if (stride == 1) return (is_shifted(access) ? 2 : 1) + guard;
-  if (stride > 1 && stride <= kMostVectorStride) return static_cast<double>(stride) + guard;
+  // Lanes are picked from whole vectors where it is known which of them exist.
+  const bool is_known = !access.guarded || !access.in_step || unrolls_all(tile);
+  if (stride > 1 && stride <= kMostVectorStride && is_known) return static_cast<double>(stride) + guard;
   return static_cast<double>(lanes()) * kGatheredElement + guard;
 }
 
@@ -134,17 +136,18 @@ double HostChooser::tile_operations(const Tile& tile) const {
 
 double HostChooser::cost(const Tile& tile) const {
   const auto rows = static_cast<double>(tile.rows), vectors = static_cast<double>(tile.vectors);
-  double step_loads = 0, body_loads = 0, far = 0;
+  double step_loads = 0, body_loads = 0, far = 0, rows_far = 0;
   for (const Access& access : accesses_) {
     const double cycles = load_cost(access, tile) * loads_of(access, tile);
     (access.in_step ? step_loads : body_loads) += cycles;
     if (access.in_step && access.depends_on(tile.vector->id)) far += far_cycles(access, tile);
+    if (access.in_step && !access.depends_on(tile.vector->id)) rows_far += rows_far_cycles(access, tile);
   }
   double step = 0;
   if (compute_.reduction) {
     const double loads = step_loads / kLoadsPerCycle;
-    step = kLoop + std::max({tile_operations(tile) / kArithmeticPerCycle, loads, kLatency, far}) + kLoadShare * loads +
-           kFarShare * far + pages_of_step(tile);
+    step = kLoop + std::max({tile_operations(tile) / kArithmeticPerCycle, loads, kLatency, far, rows_far}) +
+           kLoadShare * loads + kFarShare * far + pages_of_step(tile);
   }
   const double body = std::max(body_operations_ * rows * vectors / kArithmeticPerCycle, body_loads / kLoadsPerCycle) *
                       shared_part(tile);
@@ -203,6 +206,20 @@ double HostChooser::far_cycles(const Access& access, const Tile& tile) const {
   }
   if (all <= static_cast<double>(target_.l1_bytes) / 2) return 0;
   return bytes / (all <= 0.6 * static_cast<double>(target_.l2_bytes) ? kNearBytesPerCycle : kFarBytesPerCycle);
+}
+
+double HostChooser::rows_far_cycles(const Access& access, const Tile& tile) const {
+  if (!compute_.reduction || !access.is_affine()) return 0;
+  const auto lines_of = [&](std::int64_t extent, std::int64_t stride) {
+    const auto bytes = static_cast<double>(std::abs(stride) * access.element_bytes);
+    return std::max(1.0, static_cast<double>(extent) * std::min(1.0, bytes / kLineBytes));
+  };
+  double bytes = kLineBytes * (tile.row == nullptr ? 1 : lines_of(tile.rows, access.stride(tile.row->id)));
+  for (const Axis& axis : compute_.reduction->axes)
+    bytes *= lines_of(scalar::as_i64(axis.extent).value_or(1024), access.stride(axis.id));
+  const double panel = static_cast<double>(tile.vectors * target_.vector_bytes) * reduction_;
+  if (bytes + panel <= 0.8 * static_cast<double>(target_.l2_bytes)) return 0;
+  return bytes / reduction_ / kScatteredBytesPerCycle;
 }
 
 double HostChooser::copy_cost(const Tile& tile) const {

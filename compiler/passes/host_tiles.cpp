@@ -108,9 +108,25 @@ void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best)
       if (!window || rows * vectors > target_.vector_registers / 2) continue;
       const std::int64_t taps = *scalar::as_i64(last_reduction()->extent);
       tile.window = taps <= 11 ? taps : kLongWindow;
-      if (rows > 1 && rows * vectors * tile.window <= kMaxUnrolledWindow + 30) consider_copies(tile, best);
+      if (rows > 1 && rows * vectors * tile.window <= kMaxUnrolledWindow + 30 && holds_window(tile))
+        consider_copies(tile, best);
     }
   }
+}
+
+bool HostChooser::holds_window(const Tile& tile) const {
+  std::int64_t registers = tile.rows * tile.vectors + 2;
+  for (const Access& access : accesses_) {
+    const std::int64_t stride = access.stride(tile.vector->id);
+    if (!access.in_step || stride < 2 || stride > kMostVectorStride) continue;
+    registers += access.window(tile.row->id, tile.rows, last_reduction()->id, tile.window) * tile.vectors * stride;
+  }
+  return registers <= target_.vector_registers;
+}
+
+bool HostChooser::unrolls_all(const Tile& tile) const {
+  const auto most = static_cast<double>(tile.window > 1 ? kMaxUnrolledWindow : kMaxUnrolled);
+  return static_cast<double>(tile.rows * tile.vectors) * reduction_ <= most;
 }
 
 void HostChooser::consider_copies(Tile tile, Tile& best) const {
