@@ -1,6 +1,7 @@
 #include "runtime/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ir/base/errors.h"
@@ -120,6 +121,30 @@ bool is_constant(const SizeExpr& size) {
   return size.as_constant().has_value();
 }
 
+bool has_constant_extents(const Buffer& buffer) {
+  return std::all_of(buffer.extents.begin(), buffer.extents.end(), is_constant);
+}
+
+/// The estimates of the program are for typical extents. Operations grow with the bytes of the operands; where each
+/// element is used many times and every operand grows, as in a matrix product, with their power of one and a half.
+Plan::Work work_of(const CompiledProgram& program, const kernel::Kernel& kernel, const Plan& plan) {
+  constexpr double kManyUses = 16;
+  double bytes = 0;
+  bool grows = true, is_open = false;
+  for (const Argument& argument : kernel.arguments) {
+    if (argument.kind != Argument::Kind::Buffer) continue;
+    const Buffer& buffer = program.buffers[static_cast<std::size_t>(argument.index)];
+    const Shape& shape = plan.shapes[static_cast<std::size_t>(argument.index)];
+    bytes += static_cast<double>(element_count(shape, buffer.dtype)) * byte_size(buffer.dtype);
+    grows &= !has_constant_extents(buffer);
+    is_open |= !has_constant_extents(buffer);
+  }
+  if (!is_open || kernel.bytes <= 0) return {kernel.flops, kernel.bytes};
+  const double factor = bytes / kernel.bytes;
+  const bool is_product = grows && factor < 1 && kernel.flops > kManyUses * kernel.bytes;
+  return {kernel.flops * (is_product ? factor * std::sqrt(factor) : factor), bytes};
+}
+
 }  // namespace
 
 std::vector<int> storage_roots(const CompiledProgram& program) {
@@ -136,12 +161,7 @@ std::vector<int> storage_roots(const CompiledProgram& program) {
 }
 
 bool has_constant_sizes(const CompiledProgram& program) {
-  const auto all_constant = [](const std::vector<SizeExpr>& sizes) {
-    return std::all_of(sizes.begin(), sizes.end(), is_constant);
-  };
-  for (const Buffer& buffer : program.buffers) {
-    if (!all_constant(buffer.extents)) return false;
-  }
+  if (!std::all_of(program.buffers.begin(), program.buffers.end(), has_constant_extents)) return false;
   for (const kernel::EntryCheck& check : program.entry_checks) {
     if (!is_constant(check.holds)) return false;
   }
@@ -172,6 +192,7 @@ Plan make_plan(const CompiledProgram& program, const std::vector<int>& roots,
     if (program.buffers[k].role != Buffer::Role::Input) plan.shapes[k] = shape_of(program, program.buffers[k], symbols);
   }
   for (const kernel::Kernel& kernel : program.kernels) {
+    plan.work.push_back(work_of(program, kernel, plan));
     plan.blocks.push_back(value_of(program, kernel.blocks, symbols, "the number of blocks of " + kernel.name));
     for (const Argument& argument : kernel.arguments) {
       if (argument.kind == Argument::Kind::Size) {

@@ -13,7 +13,12 @@ namespace corrloom::runtime {
 struct Plan {
   std::vector<Shape> shapes;         ///< by buffer
   std::vector<std::int64_t> blocks;  ///< by kernel
-  std::vector<std::int64_t> sizes;   ///< values of the Size arguments, in the order of kernels and arguments
+  /// Estimates of what a kernel does for these sizes, where the program's own are for typical ones.
+  struct Work {
+    double flops = 0, bytes = 0;
+  };
+  std::vector<Work> work;           ///< by kernel
+  std::vector<std::int64_t> sizes;  ///< values of the Size arguments, in the order of kernels and arguments
   std::vector<std::int64_t>
       arena_offset;  ///< by buffer: where a workspace lies in the arena; -1 for every other buffer
   std::int64_t arena_bytes = 0;

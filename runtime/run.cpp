@@ -431,8 +431,8 @@ void LoadedProgram::State::fill_arguments(const Call& call, std::byte* const* ad
                             .blocks = call.plan.blocks[number],
                             .arguments = out.pointers.data() + first,
                             .argument_count = static_cast<int>(next - first),
-                            .flops = kernel.flops,
-                            .bytes = kernel.bytes});
+                            .flops = call.plan.work[number].flops,
+                            .bytes = call.plan.work[number].bytes});
   }
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -175,27 +177,33 @@ void run_together(int threads, const std::function<void(int)>& body) {
   run(0);
 }
 
-/// The best rate of a few samples, units in a nanosecond over all threads. `once` does some work and gives how many
-/// units that was; a sample repeats it for a fraction of a millisecond.
+/// The best rate of a few samples, units in a nanosecond over all threads, which work at the same time in each. `once`
+/// does some work and gives how many units that was; a sample repeats it for a fraction of a millisecond.
 double best_rate(int threads, const std::function<double(int)>& once) {
   std::vector<double> rates(static_cast<std::size_t>(threads), 0);
+  std::barrier together(threads);
+  double best = 0, total_ns = 0;
+  bool is_enough = false;
   run_together(threads, [&](int thread) {
-    double total_ns = 0;
-    for (int sample = 0; sample < kMostSamples && (sample < kLeastSamples || total_ns < kMeasurementNs); ++sample) {
+    for (int sample = 0; !is_enough; ++sample) {
+      together.arrive_and_wait();
       const Clock::time_point start = Clock::now();
       double units = 0, ns = 0;
       while (ns < kSampleNs) {
         units += once(thread);
         ns = std::chrono::duration<double, std::nano>(Clock::now() - start).count();
       }
-      double& best = rates[static_cast<std::size_t>(thread)];
-      best = std::max(best, units / ns);
-      total_ns += ns;
+      rates[static_cast<std::size_t>(thread)] = units / ns;
+      together.arrive_and_wait();
+      if (thread == 0) {
+        best = std::max(best, std::accumulate(rates.begin(), rates.end(), 0.0));
+        total_ns += ns;
+        is_enough = sample + 1 >= kMostSamples || (sample + 1 >= kLeastSamples && total_ns >= kMeasurementNs);
+      }
+      together.arrive_and_wait();
     }
   });
-  double all = 0;
-  for (const double rate : rates) all += rate;
-  return all;
+  return best;
 }
 
 /// Memory of one thread's part of a measurement.

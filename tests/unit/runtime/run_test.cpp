@@ -238,6 +238,22 @@ TEST(Plan, NeighboursDoNotShareMemoryAndOthersMay) {
   EXPECT_LE(plan.arena_bytes, 8000 + 256);
 }
 
+TEST(Plan, WorkFollowsTheSizesOfTheCall) {
+  const test::ProgramRef program = test::add_program(test::host_target(), -1);
+  kernel::Kernel& kernel = program->kernels[0];
+  kernel.bytes = 3 * 4 * 512;
+  kernel.flops = 512;
+  const auto work = [&](std::int64_t extent) {
+    return make_plan(*program, storage_roots(*program), {extent}).work.at(0);
+  };
+  EXPECT_DOUBLE_EQ(work(8).bytes, 3 * 4 * 8);
+  EXPECT_DOUBLE_EQ(work(8).flops, 8);
+  EXPECT_DOUBLE_EQ(work(1024).flops, 1024);
+  kernel.flops = 64 * kernel.bytes;  // as of a product, whose operands are used many times
+  EXPECT_DOUBLE_EQ(work(8).flops, kernel.flops / 64 / 8);
+  EXPECT_DOUBLE_EQ(work(1024).flops, kernel.flops * 2);
+}
+
 TEST(ErrorSlot, KeepsSiteAndClampedValueInOrder) {
   using namespace kernel;
   for (const std::int64_t value : {std::int64_t{0}, std::int64_t{-5}, std::int64_t{123456789}}) {
