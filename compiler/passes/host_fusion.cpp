@@ -32,6 +32,9 @@ constexpr double kMostInsideBytes = 448 << 10, kMostOfCache = 0.45;
 constexpr double kMostRepeated = 1.3, kMostReread = 1.5;
 /// By how much a block may grow along one axis.
 constexpr std::int64_t kMostGrowth = 64;
+/// By how much a block may grow along another one, and how many blocks there should be then.
+constexpr std::int64_t kMostRowGrowth = 16;
+constexpr double kLeastBlocks = 16;
 
 double points_of(const std::vector<tensor::Axis>& axes) {
   double points = 1;
@@ -135,9 +138,7 @@ class Placing {
       std::optional<Schedule> best = with_producers(schedule_, consumer, producers, misfit);
       for (std::size_t loop = 0; !best && loop < schedule_.stages[consumer].loops.size(); ++loop) {
         for (std::int64_t growth = 2; !best && growth <= kMostGrowth; growth *= 2) {
-          const std::optional<Schedule> grown = with_larger_blocks(consumer, loop, growth);
-          Misfit ignored;
-          if (grown) best = with_producers(*grown, consumer, producers, ignored);
+          best = with_grown_blocks(consumer, producers, loop, growth);
         }
       }
       if (best) {
@@ -156,9 +157,43 @@ class Placing {
     }
   }
 
+  /// The producers in blocks that are so many times as large along one of the consumer's block loops. What each block
+  /// then walks from end to end, and does not keep near, it had better walk for several steps of another loop at once.
+  std::optional<Schedule> with_grown_blocks(std::size_t consumer, const std::vector<std::size_t>& producers,
+                                            std::size_t loop, std::int64_t growth) const {
+    Misfit ignored;
+    const std::optional<Schedule> grown = with_larger_blocks(schedule_, consumer, loop, growth);
+    std::optional<Schedule> best =
+        grown ? with_producers(*grown, consumer, producers, ignored) : std::optional<Schedule>();
+    for (std::size_t other = 0; best && other < schedule_.stages[consumer].loops.size(); ++other) {
+      if (other == loop || !walks_afar(schedule_.stages[consumer], loop, other)) continue;
+      for (std::int64_t rows = kMostRowGrowth; rows > 1; rows /= 2) {
+        std::optional<Schedule> larger = with_larger_blocks(schedule_, consumer, other, rows);
+        if (larger) larger = with_larger_blocks(*larger, consumer, loop, growth);
+        if (!larger || blocks_of(larger->stages[consumer]) < kLeastBlocks) continue;
+        larger = with_producers(*larger, consumer, producers, ignored);
+        if (larger) return larger;
+      }
+    }
+    return best;
+  }
+
+  /// Whether steps of the block loop `other` walk the same elements along the axis of `loop`, and more than stay near.
+  bool walks_afar(const Stage& stage, std::size_t loop, std::size_t other) const {
+    if (stage.loops[other].bind != Bind::Block) return false;
+    bool afar = false;
+    for_each_use(graph_.op(id_of(stage)), [&](TensorId source, const scalar::Read* read) {
+      if (read == nullptr) return;
+      afar |= bytes_of(source) > static_cast<double>(target_.l2_bytes) / 2 &&
+              depends_on(stage, source, stage.loops[loop].axis) && !depends_on(stage, source, stage.loops[other].axis);
+    });
+    return afar;
+  }
+
   /// The consumer's blocks so many times as large along one of its block loops; the old steps become a serial loop.
-  std::optional<Schedule> with_larger_blocks(std::size_t consumer, std::size_t loop, std::int64_t growth) const {
-    Schedule grown = schedule_;
+  std::optional<Schedule> with_larger_blocks(const Schedule& schedule, std::size_t consumer, std::size_t loop,
+                                             std::int64_t growth) const {
+    Schedule grown = schedule;
     std::vector<Loop>& loops = grown.stages[consumer].loops;
     if (loops[loop].bind != Bind::Block) return std::nullopt;
     const Loop old = loops[loop];

@@ -370,6 +370,10 @@ class Packing {
     Compute sums;
     sums.numerics = compute_.numerics;
     sums.reduction = compute_.reduction;
+    // Any order will do: words that stand beside each other fill vectors.
+    const auto last = static_cast<int>(scalar::as_read(factor.read)->index.size()) - 1;
+    if (factor.plain == last && sums.reduction->axes.size() == 1 && target_.reduction_lanes > 1)
+      sums.reduction->order = {tensor::Order::Kind::Lanes, target_.reduction_lanes};
     std::vector<std::pair<AxisId, AxisId>> names;
     Read read;
     for (const Axis& axis : compute_.axes) {

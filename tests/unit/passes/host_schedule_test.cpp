@@ -264,6 +264,35 @@ TEST(HostSchedule, FewRowsOfAPanelAreReadInPlace) {
   EXPECT_EQ(copies("4096"), 1U);  // rows share the sets of the first-level cache
 }
 
+TEST(HostFusion, PanelsThatDoNotStayNearServeManyRows) {
+  // All columns are one block, so that the halved rows are computed once; then each panel of %b, 4 MiB in all, should
+  // not be walked again for every few rows.
+  PassContext ctx = wide_host();
+  const tensor::Graph graph = parsed(R"(
+graph @g(%a: f32[1024, 1024], %b: f32[1024, 1024]) -> (%y) {
+  %h: f32[1024, 1024] = compute [n: 1024, k: 1024] {
+    yield mul(%a[n, k], 0.5:f32)
+  }
+  %y: f32[1024, 1024] = compute [i: 1024, j: 1024] reduce [k: 1024] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%h[i, k], %b[k, j], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+  const schedule::Schedule schedule = choose_schedule(graph, ctx);
+  ASSERT_EQ(schedule.stages.at(0).placement.kind, schedule::Placement::Kind::At);
+  const std::vector<schedule::Loop>& loops = schedule.stages.at(1).loops;
+  std::int64_t rows = 0;
+  std::size_t panels = 0, tiles = 0;
+  for (std::size_t k = 0; k < loops.size(); ++k) {
+    if (loops[k].axis == "i" && loops[k].bind == schedule::Bind::Block) rows = loops[k].step;
+    if (loops[k].axis == "j" && loops[k].bind == schedule::Bind::Serial) panels = k;
+    if (loops[k].axis == "i" && loops[k].bind == schedule::Bind::Serial) tiles = k;
+  }
+  EXPECT_GE(rows, 24);
+  EXPECT_LT(panels, tiles);
+}
+
 TEST(HostFusion, NothingIsComputedTwiceForARaggedBlock) {
   // Ten columns are more than one block of eight: the hidden layer must not be computed for each of them.
   PassContext ctx = wide_host();
