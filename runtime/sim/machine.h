@@ -112,6 +112,16 @@ class DeviceMemory {
   void map_host(void* host, uint64_t bytes, MemoryKind kind, bool initialised);
   bool unmap_host(void* host);
 
+  /// Room for an allocation that lies outside the arena; false when the device has not as much left.
+  bool book(uint64_t bytes);
+  void unbook(uint64_t bytes);
+  struct View;
+  /// Lets kernels of this device reach memory outside the arena, whose storage the caller owns. A view that continues
+  /// another, also in its storage, makes one stretch with it.
+  void add_range(const View& view);
+  /// Takes a part of such memory away; later accesses are use-after-free findings until it is reached again.
+  void remove_range(DeviceAddress address, uint64_t bytes);
+
   /// Lets kernels of this device reach the memory of `peer`, which must outlive this object or be removed before.
   void add_peer(DeviceMemory* peer);
   void remove_peer(DeviceMemory* peer);
@@ -146,12 +156,14 @@ class DeviceMemory {
     std::byte* host = nullptr;
     uint8_t* shadow = nullptr;   ///< null: all of it is initialised
     RaceCell* cells = nullptr;   ///< null: races are not looked for
-    bool all_allocated = false;  ///< a mapped host range: its shadow knows no kAllocated
+    bool all_allocated = false;  ///< outside the arena: its shadow knows no kAllocated
   };
   /// The whole arena of this device.
   const View& arena() const { return arena_; }
   /// The arena of a peer or the mapped host range that contains `address`; empty when none does.
   std::optional<View> view_of(DeviceAddress address) const;
+  /// Whether memory outside the arena was there, and is no more.
+  bool was_removed(DeviceAddress address) const;
   /// A tag for the race records of a launch that begins; the records of other launches are stale to it. 0 when none is
   /// to be had because a kernel has been running for long: then the launch leaves no records.
   uint32_t begin_launch();
@@ -174,6 +186,8 @@ class DeviceMemory {
   std::map<DeviceAddress, Allocation> live_;
   std::map<uint64_t, uint64_t> holes_;  ///< offset -> bytes of free space, coalesced
   std::map<DeviceAddress, HostRange> host_ranges_;
+  std::map<DeviceAddress, View> ranges_;       ///< outside the arena
+  std::map<DeviceAddress, uint64_t> removed_;  ///< begin and end of ranges that are gone
   std::vector<DeviceMemory*> peers_;
   uint64_t cursor_ = 0;  ///< where the next search for space begins: freed ranges rest as long as possible
   uint64_t used_bytes_ = 0;

@@ -69,6 +69,7 @@ DeviceAddress DeviceMemory::allocate(uint64_t bytes, uint64_t alignment) {
   alignment = std::max(alignment, kGranule);
   const uint64_t taken = round_up(bytes, kGranule);
   const std::unique_lock lock(mutex_);
+  if (taken > total_bytes_ - used_bytes_) return 0;
   // First behind the last allocation, also in the middle of a hole, then anywhere.
   const auto place = [&](const auto& hole, uint64_t from) {
     const uint64_t begin = round_up(std::max(hole.first, from), alignment), end = hole.first + hole.second;
@@ -145,6 +146,84 @@ bool DeviceMemory::unmap_host(void* host) {
   return host_ranges_.erase(reinterpret_cast<DeviceAddress>(host)) != 0;
 }
 
+bool DeviceMemory::book(uint64_t bytes) {
+  const std::unique_lock lock(mutex_);
+  if (bytes > total_bytes_ - used_bytes_) return false;
+  used_bytes_ += bytes;
+  return true;
+}
+
+void DeviceMemory::unbook(uint64_t bytes) {
+  const std::unique_lock lock(mutex_);
+  used_bytes_ -= bytes;
+}
+
+namespace {
+
+/// Whether `second` begins where `first` ends, in all that it consists of.
+bool continues(const DeviceMemory::View& first, const DeviceMemory::View& second) {
+  return first.base + first.bytes == second.base && first.host + first.bytes == second.host &&
+         first.shadow + first.bytes == second.shadow && (first.cells == nullptr) == (second.cells == nullptr) &&
+         (first.cells == nullptr || first.cells + first.bytes / 4 == second.cells);
+}
+
+/// The part of a view from an offset on.
+DeviceMemory::View part_of(const DeviceMemory::View& view, uint64_t offset, uint64_t bytes) {
+  DeviceMemory::View part = view;
+  part.base += offset;
+  part.bytes = bytes;
+  part.host += offset;
+  part.shadow += offset;
+  if (part.cells != nullptr) part.cells += offset / 4;
+  return part;
+}
+
+}  // namespace
+
+void DeviceMemory::add_range(const View& view) {
+  const std::unique_lock lock(mutex_);
+  View added = view;
+  auto next = ranges_.lower_bound(view.base);
+  if (next != ranges_.end() && continues(added, next->second)) {
+    added.bytes += next->second.bytes;
+    next = ranges_.erase(next);
+  }
+  if (next != ranges_.begin() && continues(std::prev(next)->second, added)) {
+    std::prev(next)->second.bytes += added.bytes;
+  } else {
+    ranges_[added.base] = added;
+  }
+  for (auto it = removed_.begin(); it != removed_.end();) {
+    const bool overlaps = it->first < view.base + view.bytes && view.base < it->second;
+    it = overlaps ? removed_.erase(it) : std::next(it);
+  }
+}
+
+void DeviceMemory::remove_range(DeviceAddress address, uint64_t bytes) {
+  const std::unique_lock lock(mutex_);
+  const DeviceAddress end = address + bytes;
+  auto it = ranges_.upper_bound(address);
+  if (it != ranges_.begin()) --it;
+  while (it != ranges_.end() && it->first < end) {
+    const View view = it->second;
+    const DeviceAddress view_end = view.base + view.bytes;
+    if (view_end <= address) {
+      ++it;
+      continue;
+    }
+    it = ranges_.erase(it);
+    if (view.base < address) ranges_[view.base] = part_of(view, 0, address - view.base);
+    if (view_end > end) ranges_[end] = part_of(view, end - view.base, view_end - end);
+    removed_[address] = std::max(removed_[address], end);
+  }
+}
+
+bool DeviceMemory::was_removed(DeviceAddress address) const {
+  const std::shared_lock lock(mutex_);
+  auto it = removed_.upper_bound(address);
+  return it != removed_.begin() && address < std::prev(it)->second;
+}
+
 void DeviceMemory::add_peer(DeviceMemory* peer) {
   const std::unique_lock lock(mutex_);
   if (std::ranges::find(peers_, peer) == peers_.end()) peers_.push_back(peer);
@@ -164,6 +243,10 @@ std::optional<Allocation> DeviceMemory::find(DeviceAddress address) const {
   if (auto it = host_ranges_.upper_bound(address); it != host_ranges_.begin()) {
     --it;
     if (address - it->first < it->second.allocation.bytes) return it->second.allocation;
+  }
+  if (auto it = ranges_.upper_bound(address); it != ranges_.begin()) {
+    --it;
+    if (address - it->first < it->second.bytes) return Allocation{it->first, it->second.bytes, MemoryKind::Device, 0};
   }
   return std::nullopt;
 }
@@ -193,6 +276,10 @@ std::optional<DeviceMemory::View> DeviceMemory::view_of(DeviceAddress address) c
                   it->second.shadow.get(), nullptr,     true};
     }
   }
+  if (auto it = ranges_.upper_bound(address); it != ranges_.begin()) {
+    --it;
+    if (address - it->first < it->second.bytes) return it->second;
+  }
   return std::nullopt;
 }
 
@@ -212,6 +299,9 @@ std::byte* DeviceMemory::host_pointer(DeviceAddress address, uint64_t bytes) con
     }
   }
   if (!found || bytes > found->bytes - (address - found->address)) return nullptr;
+  if (const std::optional<View> outside = view_of(address); outside && outside->all_allocated) {
+    return outside->host + (address - outside->base);
+  }
   if (found->kind != MemoryKind::Device) return reinterpret_cast<std::byte*>(address);
   return owner->arena_.host + (address - owner->arena_.base);
 }
@@ -251,6 +341,9 @@ uint32_t DeviceMemory::begin_launch() {
   if (++running_ == 1 && used_tags_ == ~uint64_t(0)) {
     used_tags_ = 1;
     forget(arena_.cells, total_bytes_ / 4 * sizeof(RaceCell) + 4096);
+    for (const auto& [base, view] : ranges_) {
+      if (view.cells != nullptr) std::memset(view.cells, 0, view.bytes / 4 * sizeof(RaceCell));
+    }
   }
   const int tag = std::countr_one(used_tags_);
   if (tag == 64) return 0;

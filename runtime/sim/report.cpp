@@ -51,7 +51,7 @@ std::string Finding::text() const {
     if (access_bytes != 0) text += " (" + std::to_string(access_bytes) + " bytes)";
   }
   text += "\n";
-  if (!other.empty()) text += "  against the " + other + "\n";
+  if (!other.empty()) text += (kind == FindingKind::UninitialisedRead ? "  " : "  against the ") + other + "\n";
   if (occurrences > 1) text += "  seen " + std::to_string(occurrences) + " times\n";
   return text;
 }

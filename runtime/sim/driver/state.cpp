@@ -171,6 +171,10 @@ DeviceMemory* Driver::memory_of(DeviceAddress address) {
     const DeviceMemory::View& arena = device->memory.arena();
     if (address - arena.base < arena.bytes) return &device->memory;
   }
+  if (address < kVirtualBase) return nullptr;
+  for (const std::unique_ptr<Device>& device : devices) {
+    if (device->memory.find(address)) return &device->memory;
+  }
   return nullptr;
 }
 

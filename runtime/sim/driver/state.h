@@ -15,6 +15,7 @@
 #include "runtime/sim/driver/module.h"
 #include "runtime/sim/driver/profile.h"
 #include "runtime/sim/driver/stream.h"
+#include "runtime/sim/driver/virtual_memory.h"
 #include "runtime/sim/machine.h"
 
 /// The state of the driver in this process. The Driver API names no object that could carry it, so there is one, made
@@ -97,6 +98,8 @@ class Driver {
   HandleTable<ExecutableGraph, CUgraphExec> executables{11};
 
   HandleTable<LinkState, CUlinkState> links{12};
+  HandleTable<PhysicalMemory, PhysicalMemory*> physical{13};
+  VirtualMemory virtual_memory;
 
   std::atomic<uint64_t> next_context_id{1};
   std::atomic<uint64_t> next_stream_id{1};

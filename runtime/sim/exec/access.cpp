@@ -98,6 +98,15 @@ void store_cell(uint64_t& cell, uint64_t value) {
   std::atomic_ref(cell).store(value, std::memory_order_relaxed);
 }
 
+/// A plain read and a compare-and-swap of the same place: the loop around one begins with such a read, and what it read
+/// is checked when it swaps.
+bool is_checked_by_swap(const Party& now, const Record& record, const Access& access, bool recorded_write) {
+  if (!recorded_write) return !record.strong() && access.writes && is_compare_and_swap(now.inst);
+  const std::vector<Inst>& code = now.warp.program->code;
+  return !access.writes && !access.strong && record.instruction() < code.size() &&
+         is_compare_and_swap(code[record.instruction()]);
+}
+
 /// Checks and records one access to up to 16 bytes.
 void track(const Party& now, DeviceMemory::RaceCell* cells, uint64_t offset, uint64_t address, const Access& access,
            const std::byte* host) {
@@ -119,10 +128,13 @@ void track(const Party& now, DeviceMemory::RaceCell* cells, uint64_t offset, uin
                     "ld.global.nc of memory that this kernel has written");
     }
     if (conflicts(write) && !harmless) {
-      report_race(now, write, address, access.bytes, access.writes, true);
+      if (!is_checked_by_swap(now, write, access, true)) {
+        report_race(now, write, address, access.bytes, access.writes, true);
+      }
     } else if (access.writes && !harmless) {
       const Record read{load_cell(cell.read), now.global};
-      if (conflicts(read)) report_race(now, read, address, access.bytes, true, false);
+      if (conflicts(read) && !is_checked_by_swap(now, read, access, false))
+        report_race(now, read, address, access.bytes, true, false);
     }
     if (access.writes) {
       store_cell(cell.write, now.record(mask, access.strong));
@@ -224,7 +236,7 @@ std::byte* resolve_global(Warp& warp, const Inst& inst, int lane, uint64_t addre
   if (offset >= view->bytes || access.bytes > view->bytes - offset) {
     const std::optional<DeviceMemory::View> found = launch.memory.view_of(address);
     if (!found || access.bytes > found->bytes - (address - found->base))
-      fault_global(warp, inst, lane, address, access, false);
+      fault_global(warp, inst, lane, address, access, launch.memory.was_removed(address));
     elsewhere = *found;
     view = &elsewhere;
     offset = address - view->base;

@@ -43,6 +43,9 @@ Block& shared_owner(Warp& warp, const Inst& inst, int lane, uint64_t address, ui
 
 // -- ordering, for the race detector --
 
+/// Whether an instruction is atom.cas: what it compares with comes from a read before it.
+bool is_compare_and_swap(const Inst& inst);
+
 /// A fence, or an acquire or release by qualifier.
 void race_fence(Warp& warp);
 /// A strong read (acquires), a strong write (publishes what the last fence ordered).

@@ -312,6 +312,10 @@ void decode_fence(Decode& c) {
 
 }  // namespace
 
+bool is_compare_and_swap(const Inst& inst) {
+  return inst.klass == Class::Atomic && AtomicOp(inst.m0) == AtomicOp::Cas;
+}
+
 void register_atomic(OpcodeTable& table) {
   table["atom"] = decode_atomic;
   table["red"] = decode_atomic;

@@ -112,6 +112,18 @@ TEST(Sanitizer, SameValueWritesAreHarmless) {
   expect_finding(run("st.global.u32 [%out], %t;", 64), LaunchError::Finding, FindingKind::Race);
 }
 
+TEST(Sanitizer, TheReadBeforeACompareAndSwapIsNoRace) {
+  // The loop of the CUDA Programming Guide for atomics that the hardware lacks begins with a plain read.
+  const std::string loop =
+      "ld.global.u32 %x, [%in]; A: add.u32 %y, %x, 1; atom.global.cas.b32 %z, [%in], %x, %y; setp.ne.u32 %p, %z, %x; "
+      "mov.u32 %x, %z; @%p bra A;";
+  EXPECT_TRUE(clean(run(loop, 64, 2)));
+  expect_finding(run("ld.global.u32 %x, [%in]; add.u32 %y, %x, 1; atom.global.exch.b32 %z, [%in], %y;", 64),
+                 LaunchError::Finding, FindingKind::Race);
+  expect_finding(run("st.global.u32 [%in], %t; atom.global.cas.b32 %z, [%in], %t, %t;", 64), LaunchError::Finding,
+                 FindingKind::Race);
+}
+
 TEST(Sanitizer, RaceBetweenBlocks) {
   EXPECT_TRUE(clean(
       run("mov.u32 %x, %ctaid.x; mad.lo.u32 %x, %x, 32, %t; mad.wide.u32 %o, %x, 4, %out; st.global.u32 [%o], %x;", 32,
