@@ -2,6 +2,7 @@
 #include <bit>
 #include <utility>
 
+#include "runtime/sim/exec/access.h"
 #include "runtime/sim/exec/decoder.h"
 #include "runtime/sim/exec/lanes.h"
 
@@ -446,6 +447,19 @@ void Decoder::emit_before(Inst inst) {
 void Decoder::emit_after(Inst inst) {
   note_helper(inst);
   after_.push_back(inst);
+}
+
+Slot Decoder::address_register(const ptx::Operand& address, Space space, int line) {
+  Inst add;
+  add.space = space;
+  read_address(address, add, line);
+  add.line = line;
+  add.d = temporary(8);
+  add.fn = [](Warp& warp, const Inst& inst, LaneMask mask) {
+    for_lanes(mask, [&](int lane) { warp.at<uint64_t>(inst.d)[lane] = lane_address(warp, inst, lane); });
+  };
+  emit_before(add);
+  return noted(add.d, Operand::Role::Address);
 }
 
 bool Decoder::is_narrow(const ptx::Operand& address) const {

@@ -120,6 +120,8 @@ class Decoder {
   Slot carry_slot(bool reads, bool writes);
   /// Fills the address fields (a, imm, wide_address) from an address operand and settles the space.
   void read_address(const ptx::Operand& address, Inst& inst, int line);
+  /// A 64-bit register that holds an address operand, its offset included, when the instruction executes.
+  Slot address_register(const ptx::Operand& address, Space space, int line);
   /// Whether an address operand is a 32-bit register.
   bool is_narrow(const ptx::Operand& address) const;
   /// The elements of a vector operand, or the operand itself.

@@ -245,8 +245,8 @@ LaneMask Warp::passing(const Inst& inst) {
 }
 
 /// Arrives at an instruction that waits for the lanes of its membermask. Lanes with the same mask form a group;
-/// complete groups execute, the others wait. True when the whole split went on.
-bool Warp::arrive_collective(const Inst& inst, LaneMask active) {
+/// complete groups execute, the others wait.
+void Warp::arrive_collective(const Inst& inst, LaneMask active) {
   absorb_waiting(Wait::Collective);
   active |= splits[current].mask & passing(inst);
   const uint32_t* masks = inst.list_size != 0 ? at<uint32_t>(program->slots[inst.list]) : nullptr;
@@ -270,18 +270,15 @@ bool Warp::arrive_collective(const Inst& inst, LaneMask active) {
     if ((members & alive & ~group) != 0) {
       incomplete |= group;
     } else {
-      if (worker->launch.options.checks.races) race_sync_lanes(*this);
-      if (holds_undefined) follow_undefined(*this, inst, group, group);
-      inst.fn(*this, inst, group);
+      execute_group(inst, group);
     }
   }
   if (incomplete == 0) {
     splits[current].pc = pc + 1;
-    return true;
+    return;
   }
   part_lanes(incomplete);
   park(Wait::Collective);
-  return false;
 }
 
 bool Warp::arrive_whole_warp(LaneMask active) {
@@ -538,12 +535,90 @@ void Warp::leave(LaneMask active) {
 
 // -- the loop
 
+namespace {
+
+void count_instruction(Worker& worker, const Inst& inst, LaneMask active) {
+  const auto lanes = uint64_t(std::popcount(active));
+  ++worker.by_class[size_t(inst.klass)];
+  worker.counters.thread_instructions += lanes;
+  if (inst.flops == 0) return;
+  Counters& counters = worker.counters;
+  (inst.klass == Class::Fp64   ? counters.flops_fp64
+   : inst.klass == Class::Fp16 ? counters.flops_fp16
+                               : counters.flops_fp32) += inst.flops * lanes;
+}
+
+}  // namespace
+
+/// Executes what waits for others or changes what the splits are; `mask` holds the lanes of the split. True when the
+/// split goes on behind the instruction as it is.
+bool Warp::steer(const Inst& inst, LaneMask mask, LaneMask active) {
+  switch (inst.flow) {
+    case Flow::BranchIndexed:
+      branch_indexed(inst, active);
+      return false;
+    case Flow::Call:
+      call(inst, active, program->calls[size_t(inst.target)].function);
+      return false;
+    case Flow::CallIndirect:
+      call_indirect(inst, active);
+      return false;
+    case Flow::Return:
+      leave(active);
+      return false;
+    case Flow::Exit:
+      exit_lanes(active);
+      return false;
+    case Flow::Collective:
+      if (!everyone_is_here(inst, mask, active)) {
+        arrive_collective(inst, active);
+        return false;
+      }
+      execute_group(inst, active);
+      return true;
+    case Flow::WarpBarrier:
+      arrive_warp_barrier(inst, active);
+      return false;
+    case Flow::BlockBarrier:
+      if (inst.aligned && !arrive_whole_warp(active)) return false;
+      // An aligned barrier has gathered lanes that came before; they arrive now as well.
+      block_barrier(inst, inst.aligned ? splits[current].mask & passing(inst) : active);
+      return false;
+    case Flow::ClusterBarrier:
+      if (inst.aligned && !arrive_whole_warp(active)) return false;
+      cluster_barrier(inst, inst.aligned ? splits[current].mask & passing(inst) : active);
+      return false;
+    case Flow::Trap:
+      fault(LaunchError::Trap, FindingKind::Trap, inst, std::countr_zero(active), 0, 0, "the kernel executed 'trap'");
+    default:  // Yield
+      inst.fn(*this, inst, active);
+      splits[current].pc = pc + 1;
+      yield_requested = true;
+      return false;
+  }
+}
+
+/// The usual case of a collective instruction: all living lanes execute it together and its membermask, a constant,
+/// means them all.
+bool Warp::everyone_is_here(const Inst& inst, LaneMask mask, LaneMask active) {
+  if (active != mask || active != alive) return false;
+  if (inst.list_size == 0) return true;
+  const Slot members = program->slots[inst.list];
+  return members >> kSlotBaseShift == uint32_t(Base::Constant) && (*at<uint32_t>(members) & alive) == alive;
+}
+
+/// Executes a collective instruction for lanes that are complete.
+void Warp::execute_group(const Inst& inst, LaneMask group) {
+  if (worker->launch.options.checks.races) race_sync_lanes(*this);
+  if (holds_undefined) follow_undefined(*this, inst, group, group);
+  inst.fn(*this, inst, group);
+}
+
 void Warp::execute(int64_t& budget) {
   Split& split = splits[current];
   const Inst* code = program->code.data();
   const bool several = splits.size() > 1;
   const bool counting = worker->count;
-  uint64_t* by_class = worker->by_class.data();
   frame = split.frame;
   bases[0] = frame->registers;
   pc = split.pc;
@@ -552,11 +627,8 @@ void Warp::execute(int64_t& budget) {
   bool first = true;
   for (;; first = false) {
     const Inst& inst = code[pc];
-    if (several && inst.leader && !first) {  // others may be here, or behind
-      split.pc = pc;
-      return;
-    }
-    if (budget <= 0) {
+    // Others may be at a place where control arrives from elsewhere, or behind it.
+    if ((several && inst.leader && !first) || budget <= 0) {
       split.pc = pc;
       return;
     }
@@ -569,16 +641,7 @@ void Warp::execute(int64_t& budget) {
       --budget;
       ++issued;
       waited += several;
-      if (counting) {
-        ++by_class[size_t(inst.klass)];
-        worker->counters.thread_instructions += uint64_t(std::popcount(active));
-        if (inst.flops != 0) {
-          const uint64_t flops = uint64_t(inst.flops) * uint64_t(std::popcount(active));
-          (inst.klass == Class::Fp64   ? worker->counters.flops_fp64
-           : inst.klass == Class::Fp16 ? worker->counters.flops_fp16
-                                       : worker->counters.flops_fp32) += flops;
-        }
-      }
+      if (counting) count_instruction(*worker, inst, active);
     }
     if (holds_undefined && inst.flow != Flow::Collective) follow_undefined(*this, inst, mask, active);
     switch (inst.flow) {
@@ -604,57 +667,11 @@ void Warp::execute(int64_t& budget) {
       default:
         break;
     }
-    if (active == 0) {
-      ++pc;
-      continue;
+    if (active != 0) {
+      split.pc = pc;
+      if (!steer(inst, mask, active)) return;
     }
-    split.pc = pc;
-    switch (inst.flow) {
-      case Flow::BranchIndexed:
-        return branch_indexed(inst, active);
-      case Flow::Call:
-        return call(inst, active, program->calls[size_t(inst.target)].function);
-      case Flow::CallIndirect:
-        return call_indirect(inst, active);
-      case Flow::Return:
-        return leave(active);
-      case Flow::Exit:
-        return exit_lanes(active);
-      case Flow::Collective:
-        // The usual case without the detour: everyone is here and meant.
-        if (active == mask && active == alive &&
-            (inst.list_size == 0 || program->slots[inst.list] >> kSlotBaseShift == uint32_t(Base::Constant)) &&
-            (inst.list_size == 0 || (*at<uint32_t>(program->slots[inst.list]) & alive) == alive)) {
-          if (worker->launch.options.checks.races) race_sync_lanes(*this);
-          if (holds_undefined) follow_undefined(*this, inst, active, active);
-          inst.fn(*this, inst, active);
-          ++pc;
-          continue;
-        }
-        if (!arrive_collective(inst, active)) return;
-        return;
-      case Flow::WarpBarrier:
-        arrive_warp_barrier(inst, active);
-        return;
-      case Flow::BlockBarrier:
-        if (inst.aligned && !arrive_whole_warp(active)) return;
-        // An aligned barrier has gathered lanes that came before; they arrive now as well.
-        block_barrier(inst, inst.aligned ? splits[current].mask & passing(inst) : active);
-        return;
-      case Flow::ClusterBarrier:
-        if (inst.aligned && !arrive_whole_warp(active)) return;
-        cluster_barrier(inst, inst.aligned ? splits[current].mask & passing(inst) : active);
-        return;
-      case Flow::Trap:
-        fault(LaunchError::Trap, FindingKind::Trap, inst, std::countr_zero(active), 0, 0, "the kernel executed 'trap'");
-      case Flow::Yield:
-        inst.fn(*this, inst, active);
-        splits[current].pc = pc + 1;
-        yield_requested = true;
-        return;
-      default:
-        break;
-    }
+    ++pc;
   }
 }
 

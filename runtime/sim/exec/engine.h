@@ -174,7 +174,10 @@ struct Warp {
   void park(Wait wait);
   void retry_waiting();
   LaneMask passing(const Inst& inst);
-  bool arrive_collective(const Inst& inst, LaneMask active);
+  bool steer(const Inst& inst, LaneMask mask, LaneMask active);
+  bool everyone_is_here(const Inst& inst, LaneMask mask, LaneMask active);
+  void execute_group(const Inst& inst, LaneMask group);
+  void arrive_collective(const Inst& inst, LaneMask active);
   bool arrive_whole_warp(LaneMask active);
   bool arrive_warp_barrier(const Inst& inst, LaneMask active);
   void release_warp_barriers();

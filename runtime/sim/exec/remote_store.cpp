@@ -9,8 +9,7 @@ namespace {
 
 using ptx::Type;
 
-// Inst::a, imm: destination; b, m1: mbarrier, as a 32-bit slot and whether it is a constant of 64 bits; list: the
-// values; bytes: of all of them; m2: reduction + 1, or 0; m3: Type.
+// Inst::a, imm: destination; b: mbarrier; list: the values; bytes: of all of them; m2: reduction + 1, or 0; m3: Type.
 
 /// The shared address that a generic one stands for. Registers of 32 bits hold shared addresses in any case.
 uint64_t within_shared(const Inst& inst, uint64_t address) {
@@ -22,8 +21,7 @@ void remote_store(Warp& warp, const Inst& inst, LaneMask mask) {
   const uint32_t element = inst.bytes / inst.list_size;
   for_lanes(mask, [&](int lane) {
     const uint64_t address = within_shared(inst, lane_address(warp, inst, lane));
-    const uint64_t barrier =
-        within_shared(inst, inst.m1 ? warp.at<uint64_t>(inst.b)[lane] : warp.at<uint32_t>(inst.b)[lane]);
+    const uint64_t barrier = within_shared(inst, warp.at<uint64_t>(inst.b)[lane]);
     std::array<std::byte, 16> values{};
     for (uint32_t i = 0; i < inst.list_size; ++i) {
       std::memcpy(values.data() + i * element, warp.at<std::byte>(slots[i]) + size_t(lane) * element, element);
@@ -71,23 +69,7 @@ void decode_remote_store(Decode& c, bool reduce) {
   c.expect_operands(3);
   c.inst.m3 = uint8_t(type);
   c.inst.bytes = uint16_t(size_t(bits) / 8 * width);
-  Inst barrier;
-  barrier.space = Space::SharedCluster;
-  c.decoder.read_address(c.operand(2), barrier, c.source.line);
-  if (barrier.imm != 0 || barrier.wide_address) {
-    // The sum of base and offset goes to a register of its own.
-    Inst add = barrier;
-    add.line = c.source.line;
-    add.d = c.decoder.temporary(8);
-    add.fn = [](Warp& warp, const Inst& inst, LaneMask mask) {
-      for_lanes(mask, [&](int lane) { warp.at<uint64_t>(inst.d)[lane] = lane_address(warp, inst, lane); });
-    };
-    c.decoder.emit_before(add);
-    c.inst.b = add.d;
-    c.inst.m1 = 1;
-  } else {
-    c.inst.b = barrier.a;
-  }
+  c.inst.b = c.decoder.address_register(c.operand(2), Space::SharedCluster, c.source.line);
   c.inst.space = Space::SharedCluster;
   c.decoder.read_address(c.operand(0), c.inst, c.source.line);
   if (generic) c.inst.space = Space::Generic;

@@ -161,17 +161,7 @@ void decode_copy(Decode& c) {
   c.inst.klass = Class::LoadStore;
   c.inst.flow = Flow::Collective;
   c.inst.aligned = true;
-  Inst from;
-  from.space = Space::Shared;
-  c.decoder.read_address(c.operand(1), from, c.source.line);
-  Inst add = from;
-  add.line = c.source.line;
-  add.d = c.decoder.temporary(8);
-  add.fn = [](Warp& warp, const Inst& inst, LaneMask mask) {
-    for_lanes(mask, [&](int lane) { warp.at<uint64_t>(inst.d)[lane] = lane_address(warp, inst, lane); });
-  };
-  c.decoder.emit_before(add);
-  c.inst.b = add.d;
+  c.inst.b = c.decoder.address_register(c.operand(1), Space::Shared, c.source.line);
   c.inst.m0 = 1;
   c.inst.space = Space::Global;
   c.decoder.read_address(c.operand(0), c.inst, c.source.line);

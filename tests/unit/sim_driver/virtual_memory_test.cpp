@@ -55,7 +55,7 @@ class Virtual : public DriverTest {
 
 TEST_F(Virtual, ASegmentThatGrows) {
   int supported = 0;
-  ASSERT_OK(cu().cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED, 0));
+  ASSERT_OK(cu().cuDeviceGetAttribute(&supported, CUdevice_attribute(102), 0));
   EXPECT_EQ(supported, 1);
   size_t granularity = 0, before = 0, during = 0, after = 0;
   const CUmemAllocationProp prop = properties();
