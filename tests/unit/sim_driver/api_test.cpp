@@ -228,7 +228,7 @@ TEST_F(Api, CountersOfLaunches) {
 TEST_F(Api, WhatIsMissingSaysSo) {
   // Resolved by name or by cuGetProcAddress, with whatever arguments.
   for (const char* name : {"cuArrayCreate_v2", "cuTexObjectCreate", "cuMipmappedArrayCreate", "cuIpcGetMemHandle",
-                           "cuMemCreate", "cuGetExportTable", "cuGraphConditionalHandleCreate"}) {
+                           "cuMulticastCreate", "cuGetExportTable", "cuGraphConditionalHandleCreate"}) {
     const auto function = reinterpret_cast<CUresult (*)(void*, void*, void*)>(::dlsym(library(), name));
     ASSERT_NE(function, nullptr) << name;
     EXPECT_CU(CUDA_ERROR_NOT_SUPPORTED, function(nullptr, nullptr, nullptr));
