@@ -1,6 +1,7 @@
 #include "runtime/faults.h"
 
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "ir/base/errors.h"
@@ -21,11 +22,22 @@ bool is_settled(FaultCheck& check) {
   }
 }
 
+/// Puts a value in the last place that is marked for it, which is the message's own: what comes before may quote the
+/// user. False when there is none.
+bool fill(std::string& message, std::string_view mark, const std::string& value) {
+  const std::size_t place = message.rfind(mark);
+  if (place == std::string::npos) return false;
+  message.replace(place, mark.size(), value);
+  return true;
+}
+
 }  // namespace
 
-FaultCheck::FaultCheck(DeviceBackend& backend, std::shared_ptr<const kernel::CompiledProgram> program)
+FaultCheck::FaultCheck(DeviceBackend& backend, std::shared_ptr<const kernel::CompiledProgram> program,
+                       std::vector<std::int64_t> symbols)
     : backend_(backend),
       program_(std::move(program)),
+      symbols_(std::move(symbols)),
       slot_(static_cast<std::uint64_t*>(backend.allocate_pinned(sizeof kernel::kNoFault))) {
   *slot_ = kernel::kNoFault;
 }
@@ -46,7 +58,7 @@ bool FaultCheck::has_fault() {
 void FaultCheck::raise() {
   if (!has_fault()) return;
   is_reported_.store(true, std::memory_order_release);
-  throw InputError(fault_message(*program_, *slot_));
+  throw InputError(fault_message(*program_, *slot_, symbols_));
 }
 
 void FaultList::add(std::shared_ptr<FaultCheck> check) {
@@ -89,16 +101,18 @@ void FaultList::clear() noexcept {
   checks_.clear();
 }
 
-std::string fault_message(const kernel::CompiledProgram& program, std::uint64_t word) {
-  const std::int64_t site = kernel::fault_site(word);
+std::string fault_message(const kernel::CompiledProgram& program, std::uint64_t word,
+                          const std::vector<std::int64_t>& symbols) {
+  const std::int64_t number = kernel::fault_site(word);
+  CORRLOOM_CHECK(number < static_cast<std::int64_t>(program.check_sites.size()), "op ", program.op,
+                 " reports a failure of site ", number, ", which it does not have");
+  const kernel::CheckSite& site = program.check_sites[static_cast<std::size_t>(number)];
+  std::string message = site.message;
+  if (const auto extent = kernel::evaluate(site.extent, symbols); extent && !site.extent.as_constant())
+    fill(message, "{extent}", std::to_string(*extent));
   const std::string value = kernel::fault_value_text(word);
-  CORRLOOM_CHECK(site < static_cast<std::int64_t>(program.check_sites.size()), "op ", program.op,
-                 " reports a failure of site ", site, ", which it does not have");
-  std::string message = program.check_sites[static_cast<std::size_t>(site)].message;
-  constexpr std::string_view kPlace = "{value}";
-  const std::size_t place = message.find(kPlace);
-  if (place == std::string::npos) return message + "\n  note: the value was " + value;
-  return message.replace(place, kPlace.size(), value);
+  if (!fill(message, "{value}", value)) message += "\n  note: the value was " + value;
+  return message;
 }
 
 }  // namespace corrloom::runtime

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/backend.h"
 
@@ -13,8 +14,9 @@ namespace corrloom::runtime {
 /// became of it. The device outlives it.
 class FaultCheck {
  public:
-  /// Makes a slot without a fault. Throws RuntimeError.
-  FaultCheck(DeviceBackend& backend, std::shared_ptr<const kernel::CompiledProgram> program);
+  /// Makes a slot without a fault for a launch with those values of the symbols. Throws RuntimeError.
+  FaultCheck(DeviceBackend& backend, std::shared_ptr<const kernel::CompiledProgram> program,
+             std::vector<std::int64_t> symbols);
   /// The launch is done.
   ~FaultCheck();
   FaultCheck(const FaultCheck&) = delete;
@@ -36,13 +38,16 @@ class FaultCheck {
  private:
   DeviceBackend& backend_;
   std::shared_ptr<const kernel::CompiledProgram> program_;
+  std::vector<std::int64_t> symbols_;
   std::uint64_t* slot_;
   Event event_;
   std::atomic<bool> is_clean_{false}, is_reported_{false};
 };
 using FaultCheckRef = std::shared_ptr<FaultCheck>;
 
-/// The message of a failed data-dependent check, with the offending value. `word` is what the slot holds.
-std::string fault_message(const kernel::CompiledProgram& program, std::uint64_t word);
+/// The message of a failed data-dependent check, with the offending value. `word` is what the slot holds, `symbols` are
+/// the values of the program's symbols, where it has sizes that depend on them.
+std::string fault_message(const kernel::CompiledProgram& program, std::uint64_t word,
+                          const std::vector<std::int64_t>& symbols);
 
 }  // namespace corrloom::runtime

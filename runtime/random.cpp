@@ -113,20 +113,6 @@ void check_float(DType dtype, const char* generator) {
       detail::concat(generator, " gives floats; found dtype ", name_of(dtype), ", wanted f16, bf16, f32 or f64"));
 }
 
-/// Bits of a float's significand, the hidden one included.
-int precision_of(DType dtype) {
-  switch (dtype) {
-    case DType::F16:
-      return 11;
-    case DType::BF16:
-      return 8;
-    case DType::F32:
-      return 24;
-    default:
-      return 53;
-  }
-}
-
 }  // namespace
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
@@ -154,7 +140,7 @@ double normal(std::uint64_t seed, std::uint64_t k) {
 
 Tensor rand(Shape shape, DType dtype, Device device, std::uint64_t seed) {
   runtime::check_float(dtype, "rand");
-  const int precision = runtime::precision_of(dtype);
+  const int precision = significand_bits(dtype);
   const double unit = std::ldexp(1.0, -precision);
   return runtime::fill_pairs(std::move(shape), dtype, device, 16, [=](std::byte* elements, std::int64_t j, int count) {
     const auto block = runtime::block_of(seed, static_cast<std::uint64_t>(j));

@@ -126,6 +126,7 @@ struct LoadedProgram::State {
     InlineVector<std::uint64_t, 32> values;
     InlineVector<void*, 32> pointers;
     InlineVector<Launch, 4> launches;
+    std::vector<std::int64_t> symbols;  ///< for messages of checks; empty when no size depends on them
   };
 
   State() = default;
@@ -396,6 +397,7 @@ void LoadedProgram::State::fill_arguments(const Call& call, std::byte* const* ad
   // The host's kernels take the address of a buffer as it is, PTX takes the address of the parameter that holds it.
   const bool direct = program->target.kind == kernel::TargetKind::Host;
   std::size_t next = 0, next_size = 0;
+  if (!error_slots.empty()) out.symbols.assign(call.symbols.begin(), call.symbols.end());
   for (std::size_t number = 0; number < program->kernels.size(); ++number) {
     const kernel::Kernel& kernel = program->kernels[number];
     const std::size_t first = next;
@@ -512,7 +514,7 @@ void LoadedProgram::State::launch_on_host(Operands in, Operands out, Arguments& 
   std::uint64_t error_word = kernel::kNoFault;
   set_error_slot(arguments, &error_word);
   launch_kernels(arguments, times);
-  if (error_word != kernel::kNoFault) throw InputError(fault_message(*program, error_word));
+  if (error_word != kernel::kNoFault) throw InputError(fault_message(*program, error_word, arguments.symbols));
 }
 
 WorkRef LoadedProgram::State::launch_on_gpu(Operands in, Operands out, Arguments& arguments,
@@ -525,7 +527,7 @@ WorkRef LoadedProgram::State::launch_on_gpu(Operands in, Operands out, Arguments
   for (const Tensor& output : out) output.storage()->order_write(*backend, {});
   FaultCheckRef check;
   if (!error_slots.empty()) {
-    check = std::make_shared<FaultCheck>(*backend, program);
+    check = std::make_shared<FaultCheck>(*backend, program, arguments.symbols);
     set_error_slot(arguments, check->slot());
   }
   std::exception_ptr failure;

@@ -246,14 +246,31 @@ class ProgramBuilder {
   }
 
   void add_check_sites() {
-    for (const tensor::CheckSite& site : tensor::check_sites(graph_))
-      program_.check_sites.push_back({tensor::fault_message(site, "{value}")});
+    for (tensor::CheckSite site : tensor::check_sites(graph_)) {
+      std::optional<kernel::SizeExpr> extent = to_size(site.size);
+      if (extent && !extent->as_constant()) site.extent = "{extent}";
+      program_.check_sites.push_back(
+          {tensor::fault_message(site, "{value}"), extent ? *std::move(extent) : kernel::SizeExpr()});
+    }
+  }
+
+  bool is_over_dimensions(const scalar::Expr& expr) const {
+    bool are_all = true;
+    scalar::for_each_node(expr, [&](const scalar::Expr& node) {
+      const auto* symbol = std::get_if<scalar::SymbolRef>(&node->kind);
+      if (symbol == nullptr) return;
+      const tensor::Symbol& used = graph_.symbols[static_cast<std::size_t>(symbol->symbol.index)];
+      are_all = are_all && used.kind == tensor::Symbol::Kind::Dimension;
+    });
+    return are_all;
   }
 
   bool add_conditions(Diagnostics& diagnostics) {
     const std::size_t before = diagnostics.entries().size();
     for (const tensor::Condition& condition : graph_.conditions) {
       std::optional<kernel::SizeExpr> holds = to_size(condition.holds);
+      // Conditions on dimensions are also judged by `check_call`, before the program is asked.
+      if (!holds && is_over_dimensions(condition.holds)) continue;
       if (!holds) {
         diagnostics.report(Code::E0255, condition.span, "this condition cannot be tested before the op runs",
                            "not integer arithmetic over dimensions and i64 arguments");
@@ -369,6 +386,7 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
   if (!ctx.diagnostics.has_errors()) limit_check_sites(graph, ctx.diagnostics);
   if (failed()) return std::nullopt;
   out.tensor_text = tensor::print(graph);
+  out.graph = std::make_shared<const tensor::Graph>(graph);
 
   const std::optional<schedule::Schedule> schedule =
       timed(out, "choose_schedule", [&] { return scheduled(graph, options, ctx); });

@@ -35,6 +35,7 @@ struct CompileOptions {
 /// A program and the texts of its levels.
 struct Compiled {
   std::shared_ptr<const kernel::CompiledProgram> program;
+  std::shared_ptr<const tensor::Graph> graph;  ///< what the tensor passes left
   std::string tensor_text, schedule_text, loop_text, llvm_text, assembly_text;
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> times;  ///< of each step, in order
   std::vector<passes::KernelReport> reports;                            ///< by kernel, where they were asked for

@@ -49,6 +49,53 @@ std::optional<SizeOp::Kind> size_op(Opcode opcode) {
   }
 }
 
+/// Operations on the bits of integers; logic on truths has the same opcodes.
+std::optional<SizeOp::Kind> bit_op(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::And:
+      return SizeOp::Kind::BitAnd;
+    case Opcode::Or:
+      return SizeOp::Kind::BitOr;
+    case Opcode::Xor:
+      return SizeOp::Kind::BitXor;
+    case Opcode::Shl:
+      return SizeOp::Kind::Shl;
+    case Opcode::Shr:
+      return SizeOp::Kind::Shr;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// What sizes have no operation for, in those that they have.
+std::optional<Expr> rewritten(Opcode opcode, const std::vector<Expr>& args, DType dtype) {
+  const Expr zero = scalar::constant_i64(0), one = scalar::constant_i64(1), ones = scalar::constant_i64(-1);
+  const auto negated = [&](const Expr& x) { return scalar::apply(Opcode::Sub, {zero, x}); };
+  const auto below = [](const Expr& a, const Expr& b) { return scalar::apply(Opcode::Lt, {a, b}); };
+  switch (opcode) {
+    case Opcode::Gt:
+      return below(args[1], args[0]);
+    case Opcode::Ge:
+      return scalar::apply(Opcode::Le, {args[1], args[0]});
+    case Opcode::Neg:
+      return negated(args[0]);
+    case Opcode::Abs:
+      return scalar::apply(Opcode::Max, {args[0], negated(args[0])});
+    case Opcode::Sign: {
+      const Expr not_positive = scalar::apply(Opcode::Select, {below(args[0], zero), ones, zero});
+      return scalar::apply(Opcode::Select, {below(zero, args[0]), one, not_positive});
+    }
+    case Opcode::Not:
+      return dtype == DType::I64 ? std::optional(scalar::apply(Opcode::Xor, {args[0], ones})) : std::nullopt;
+    case Opcode::Xor:
+      return dtype == DType::Bool ? std::optional(scalar::apply(Opcode::Ne, args)) : std::nullopt;
+    case Opcode::Cast:
+      return dtype == DType::I64 ? std::optional(args[0]) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
 /// Sizes are i64; comparisons give bools over them.
 bool is_size(DType dtype) {
   return dtype == DType::I64 || dtype == DType::Bool;
@@ -67,23 +114,11 @@ bool append(const Expr& expr, std::vector<SizeOp>& code) {
         return true;
       },
       [&](const scalar::Apply& apply) {
-        std::vector<Expr> args = apply.args;
-        Opcode opcode = apply.opcode;
-        // a > b is b < a.
-        if (opcode == Opcode::Gt || opcode == Opcode::Ge) {
-          std::swap(args[0], args[1]);
-          opcode = opcode == Opcode::Gt ? Opcode::Lt : Opcode::Le;
-        }
-        const Expr zero = scalar::constant_i64(0);
-        const auto negated = [&](const Expr& x) { return scalar::apply(Opcode::Sub, {zero, x}); };
-        if (opcode == Opcode::Neg) return append(negated(args[0]), code);
-        if (opcode == Opcode::Abs) return append(scalar::apply(Opcode::Max, {args[0], negated(args[0])}), code);
-        if (opcode == Opcode::Cast && expr->dtype == DType::I64) return append(args[0], code);
-        // Sizes have logic on truths, none on the bits of integers.
-        const bool is_logic = opcode == Opcode::And || opcode == Opcode::Or || opcode == Opcode::Not;
-        const std::optional<SizeOp::Kind> kind = size_op(opcode);
-        if (!kind || (is_logic && expr->dtype != DType::Bool)) return false;
-        for (const Expr& arg : args) {
+        if (const auto other = rewritten(apply.opcode, apply.args, expr->dtype)) return append(*other, code);
+        const std::optional<SizeOp::Kind> bits = expr->dtype == DType::I64 ? bit_op(apply.opcode) : std::nullopt;
+        const std::optional<SizeOp::Kind> kind = bits ? bits : size_op(apply.opcode);
+        if (!kind) return false;
+        for (const Expr& arg : apply.args) {
           if (!append(arg, code)) return false;
         }
         code.push_back({*kind, 0});

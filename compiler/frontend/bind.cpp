@@ -201,6 +201,80 @@ class Binder {
   bool failed_ = false;
 };
 
+/// Judges the conditions of a graph, then its extents.
+class EntryCheck {
+ public:
+  /// `may_be_open`: what uses a symbol without a value is left to the call.
+  EntryCheck(const tensor::Graph& graph, const SymbolLookup& symbols, bool may_be_open, Diagnostics& diagnostics)
+      : graph_(graph), symbols_(symbols), may_be_open_(may_be_open), diagnostics_(diagnostics) {}
+
+  bool run() {
+    bool holds = true;
+    for (const tensor::Condition& condition : graph_.conditions) holds = !is_false(condition) && holds;
+    // A divisor that is zero is a condition of its own.
+    const bool is_told = !holds;
+    for (const tensor::Condition& condition : graph_.conditions) holds = has_value(condition, is_told) && holds;
+    for (const tensor::Op& op : graph_.ops) holds = holds && has_extents(op);
+    return holds;
+  }
+
+ private:
+  bool is_left(const EntryValue& value) const { return may_be_open_ && value.kind == EntryValue::Kind::Unknown; }
+
+  /// Why there is no value.
+  static std::string reason_of(const EntryValue& value) {
+    return value.kind == EntryValue::Kind::ZeroDivisor ? "divides by zero" : "leaves 64 bits";
+  }
+
+  bool is_false(const tensor::Condition& condition) {
+    const EntryValue value = evaluate_at_entry(condition.holds, symbols_);
+    if (value.kind != EntryValue::Kind::Exact || value.value.as_bool()) return false;
+    show(condition, diagnostics_.report(Code::E0243, condition.span, condition.title));
+    return true;
+  }
+
+  bool has_value(const tensor::Condition& condition, bool zero_is_told) {
+    const EntryValue value = evaluate_at_entry(condition.holds, symbols_);
+    if (value.kind == EntryValue::Kind::Exact || is_left(value)) return true;
+    if (value.kind == EntryValue::Kind::ZeroDivisor && zero_is_told) return false;
+    show(condition, diagnostics_.report(Code::E0244, condition.span, "a size cannot be computed", reason_of(value)));
+    return false;
+  }
+
+  void show(const tensor::Condition& condition, Diagnostic& error) const {
+    for (const tensor::Condition::Shown& shown : condition.shown) {
+      const EntryValue one = evaluate_at_entry(shown.value, symbols_);
+      if (is_left(one)) continue;
+      error.note(shown.name + (one.kind == EntryValue::Kind::Exact ? " = " + scalar::to_text(one.value)
+                                                                   : std::string(" cannot be computed")));
+    }
+  }
+
+  bool has_extents(const tensor::Op& op) {
+    for (const Expr& extent : op.extents) {
+      const EntryValue value = evaluate_at_entry(extent, symbols_);
+      const bool is_exact = value.kind == EntryValue::Kind::Exact;
+      if (is_left(value) || (is_exact && value.value.as_i64() >= 0)) continue;
+      Diagnostic& error =
+          diagnostics_.report(Code::E0244, op.span, "an extent of " + quoted(op.name) + " cannot be computed",
+                              is_exact ? "is negative" : reason_of(value));
+      std::vector<tensor::Condition::Shown> names;
+      show_symbols(graph_, extent, names);
+      for (const auto& shown : names) {
+        const EntryValue one = evaluate_at_entry(shown.value, symbols_);
+        if (one.kind == EntryValue::Kind::Exact) error.note(shown.name + " = " + scalar::to_text(one.value));
+      }
+      return false;
+    }
+    return true;
+  }
+
+  const tensor::Graph& graph_;
+  const SymbolLookup& symbols_;
+  bool may_be_open_;
+  Diagnostics& diagnostics_;
+};
+
 }  // namespace
 
 std::optional<SymbolValues> bind(const OpSignature& signature, const tensor::Graph& graph, const Arguments& arguments,
@@ -212,7 +286,14 @@ std::optional<SymbolValues> bind(const OpSignature& signature, const tensor::Gra
 
 std::optional<SymbolValues> bind_known(const OpSignature& signature, const tensor::Graph& graph,
                                        const Arguments& arguments, Diagnostics& diagnostics) {
-  return Binder(signature, graph, arguments, /*may_be_open=*/true, diagnostics).run();
+  auto values = Binder(signature, graph, arguments, /*may_be_open=*/true, diagnostics).run();
+  if (!values) return {};
+  const SymbolLookup lookup = [&](scalar::SymbolId id) -> std::optional<Value> {
+    const auto found = values->find(graph.symbols[static_cast<std::size_t>(id.index)].name);
+    return found == values->end() ? std::nullopt : std::optional(found->second);
+  };
+  if (!EntryCheck(graph, lookup, /*may_be_open=*/true, diagnostics).run()) return {};
+  return values;
 }
 
 std::vector<scalar::Value> in_symbol_order(const tensor::Graph& graph, const SymbolValues& values) {
@@ -230,41 +311,7 @@ bool check_entry(const tensor::Graph& graph, const std::vector<scalar::Value>& s
     const auto at = static_cast<std::size_t>(id.index);
     return at < symbols.size() ? std::optional(symbols[at]) : std::nullopt;
   };
-  bool holds = true;
-  for (const tensor::Condition& condition : graph.conditions) {
-    const EntryValue value = evaluate_at_entry(condition.holds, lookup);
-    if (value.kind == EntryValue::Kind::Exact && value.value.as_bool()) continue;
-    holds = false;
-    const bool is_exact = value.kind == EntryValue::Kind::Exact;
-    const std::string reason = value.kind == EntryValue::Kind::ZeroDivisor ? "divides by zero" : "leaves 64 bits";
-    Diagnostic& error = is_exact ? diagnostics.report(Code::E0243, condition.span, condition.title)
-                                 : diagnostics.report(Code::E0244, condition.span, "a size cannot be computed", reason)
-                                       .note("needed for: " + condition.title);
-    for (const tensor::Condition::Shown& shown : condition.shown) {
-      const EntryValue one = evaluate_at_entry(shown.value, lookup);
-      error.note(shown.name + (one.kind == EntryValue::Kind::Exact ? " = " + scalar::to_text(one.value)
-                                                                   : std::string(" cannot be computed")));
-    }
-  }
-  for (const tensor::Op& op : graph.ops) {
-    if (!holds) break;
-    for (const Expr& extent : op.extents) {
-      const EntryValue value = evaluate_at_entry(extent, lookup);
-      if (value.kind == EntryValue::Kind::Exact && value.value.as_i64() >= 0) continue;
-      holds = false;
-      Diagnostic& error =
-          diagnostics.report(Code::E0244, op.span, "an extent of " + quoted(op.name) + " cannot be computed",
-                             value.kind == EntryValue::Kind::Exact ? "is negative" : "leaves 64 bits");
-      std::vector<tensor::Condition::Shown> names;
-      show_symbols(graph, extent, names);
-      for (const auto& shown : names) {
-        const EntryValue one = evaluate_at_entry(shown.value, lookup);
-        if (one.kind == EntryValue::Kind::Exact) error.note(shown.name + " = " + scalar::to_text(one.value));
-      }
-      break;
-    }
-  }
-  return holds;
+  return EntryCheck(graph, lookup, /*may_be_open=*/false, diagnostics).run();
 }
 
 }  // namespace corrloom::frontend

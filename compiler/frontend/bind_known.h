@@ -10,7 +10,7 @@ namespace corrloom::frontend {
 inline constexpr std::int64_t kOpenExtent = -1;
 
 /// `bind` for arguments some of whose extents are `kOpenExtent`: the symbols whose values are known. What agrees or not
-/// for some values of the others only, and conditions, are not looked at.
+/// for some values of the others only is not looked at.
 std::optional<SymbolValues> bind_known(const OpSignature& signature, const tensor::Graph& graph,
                                        const Arguments& arguments, Diagnostics& diagnostics);
 

@@ -74,6 +74,10 @@ class ExactEvaluator {
         return is_lowest;
       case Opcode::FloorDiv:
         return is_lowest && b == -1;
+      case Opcode::Shl: {
+        const bool is_count = b >= 0 && b < 64;
+        return a != 0 && (!is_count || static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << b) >> b != a);
+      }
       default:
         return false;
     }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "compiler/frontend/lower_expr.h"
@@ -44,16 +45,7 @@ Value highest_of(DType dtype) {
   return {dtype, is_signed_integer(dtype) ? ones >> 1 : ones};
 }
 double epsilon_of(DType dtype) {
-  switch (dtype) {
-    case DType::F16:
-      return 0x1p-10;
-    case DType::BF16:
-      return 0x1p-7;
-    case DType::F32:
-      return 0x1p-23;
-    default:
-      return 0x1p-52;
-  }
+  return std::ldexp(1.0, 1 - significand_bits(dtype));
 }
 
 }  // namespace

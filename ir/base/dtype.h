@@ -60,6 +60,19 @@ constexpr bool is_unsigned_integer(DType dtype) {
 constexpr bool is_integer(DType dtype) {
   return dtype >= DType::I8 && dtype <= DType::U64;
 }
+/// Bits of a float's significand, the hidden one included.
+constexpr int significand_bits(DType dtype) {
+  switch (dtype) {
+    case DType::F16:
+      return 11;
+    case DType::BF16:
+      return 8;
+    case DType::F32:
+      return 24;
+    default:
+      return 53;
+  }
+}
 /// Floats narrower than f32, whose reductions accumulate in f32.
 constexpr bool is_narrow_float(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16;

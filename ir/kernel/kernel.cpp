@@ -9,6 +9,19 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
+constexpr std::int64_t kBits = 64;
+
+bool is_count(std::int64_t count) {
+  return count >= 0 && count < kBits;
+}
+
+std::optional<std::int64_t> shifted_left(std::int64_t a, std::int64_t count) {
+  if (a == 0 || count == 0) return a;
+  if (!is_count(count)) return std::nullopt;
+  const auto shifted = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << count);
+  return shifted >> count == a ? std::optional(shifted) : std::nullopt;
+}
+
 /// `a op b`, or nothing when the result does not fit.
 std::optional<std::int64_t> binary(SizeOp::Kind kind, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
@@ -41,6 +54,16 @@ std::optional<std::int64_t> binary(SizeOp::Kind kind, std::int64_t a, std::int64
       return a != 0 && b != 0;
     case SizeOp::Kind::Or:
       return a != 0 || b != 0;
+    case SizeOp::Kind::BitAnd:
+      return a & b;
+    case SizeOp::Kind::BitOr:
+      return a | b;
+    case SizeOp::Kind::BitXor:
+      return a ^ b;
+    case SizeOp::Kind::Shl:
+      return shifted_left(a, b);
+    case SizeOp::Kind::Shr:
+      return a >> (is_count(b) ? b : kBits - 1);
     default:
       return std::nullopt;
   }

@@ -32,6 +32,11 @@ struct SizeOp {
     And,
     Or,
     Not,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Shl,
+    Shr,
     Select
   };
   Kind kind = Kind::Constant;
@@ -79,7 +84,9 @@ struct EntryCheck {
 
 /// A place in the program whose data-dependent check can fail; its position is its number.
 struct CheckSite {
-  std::string message;  ///< rendered diagnostic, with `{value}` for what the check found
+  /// The rendered diagnostic, with `{value}` for what the check found and, where it depends on symbols, `{extent}`.
+  std::string message;
+  SizeExpr extent = {};  ///< of the tensor that is read, there
 };
 
 /// One argument of a kernel, in the order that the code expects.

@@ -56,9 +56,12 @@ std::string spelling(const Graph& graph, const scalar::Read& read) {
 
 CheckSite check_site(const Graph& graph, const scalar::Read& read, std::size_t dimension, std::string extent) {
   const std::string_view written = written_text(read);
-  return {read.span, spelling(graph, read),
-          written.empty() ? graph.op(read.source).name : std::string(written.substr(0, written.find('['))), dimension,
-          std::move(extent)};
+  return {read.span,
+          spelling(graph, read),
+          written.empty() ? graph.op(read.source).name : std::string(written.substr(0, written.find('['))),
+          dimension,
+          std::move(extent),
+          graph.op(read.source).extents[dimension]};
 }
 
 std::vector<CheckSite> check_sites(const Graph& graph) {

@@ -17,7 +17,8 @@ struct CheckSite {
   std::string read;    ///< how it is spelled
   std::string tensor;  ///< what it reads, as the user calls it there
   std::size_t dimension = 0;
-  std::string extent;  ///< of the tensor there
+  std::string extent;  ///< of the tensor there, as a message shows it
+  Expr size = {};      ///< the same as the graph has it
 
   friend bool operator<(const CheckSite& a, const CheckSite& b);
 };

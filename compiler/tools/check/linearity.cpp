@@ -19,19 +19,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Of values that need not be a multiple of anything.
 constexpr int kNoGrid = -100000;
 
-int digits_of(DType dtype) {
-  switch (dtype) {
-    case DType::F16:
-      return 11;
-    case DType::BF16:
-      return 8;
-    case DType::F32:
-      return 24;
-    default:
-      return 53;
-  }
-}
-
 double largest_of(DType dtype) {
   return dtype == DType::F16 ? 65504 : dtype == DType::F64 ? std::numeric_limits<double>::max() : 3.3e38;
 }
@@ -50,8 +37,9 @@ int grid_of(double value) {
 }
 
 Dependence constant_of(double value) {
-  const double size = std::isnan(value) ? kInfinity : std::fabs(value);
-  return {Kind::Constant, size, size, grid_of(value), 0};
+  // A NaN may be anything, as what it is put into becomes one.
+  if (std::isnan(value)) return {Kind::Constant, kInfinity, 0, kNoGrid, 0};
+  return {Kind::Constant, std::fabs(value), std::fabs(value), grid_of(value), 0};
 }
 
 /// What is known of constant elements.
@@ -70,7 +58,7 @@ Dependence constant_of(const tensor::Array& array) {
 Dependence rounded(Dependence value, DType dtype) {
   if (!is_float(dtype) || value.kind == Kind::Other) return value;
   if (value.magnitude + value.error > largest_of(dtype)) value.magnitude = kInfinity;
-  const int digits = digits_of(dtype);
+  const int digits = significand_bits(dtype);
   const bool is_exact = value.grid > kNoGrid / 2 && value.magnitude <= std::ldexp(1.0, digits + value.grid);
   if (value.kind != Kind::Constant && !is_exact)
     value.error += std::ldexp(value.magnitude + value.error, -digits) + std::numeric_limits<float>::denorm_min();
@@ -88,9 +76,11 @@ Dependence sum_of(const Dependence& a, const Dependence& b) {
 }
 
 Dependence product_of(const Dependence& a, const Dependence& b) {
-  if (a.is_zero() || b.is_zero()) return {};
+  const bool is_finite = a.magnitude < kInfinity && b.magnitude < kInfinity;
+  if ((a.is_zero() || b.is_zero()) && is_finite) return {};
   const bool is_product = a.kind == Kind::Constant || b.kind == Kind::Constant;
   const Kind kind = !is_product ? Kind::Other : a.kind == Kind::Constant ? b.kind : a.kind;
+  if (!is_finite) return {kind, kInfinity, 0, kNoGrid, kInfinity};
   return {kind, a.magnitude * b.magnitude, a.least * b.least, std::max(a.grid + b.grid, kNoGrid),
           a.error * b.magnitude + b.error * a.magnitude};
 }
@@ -98,8 +88,9 @@ Dependence product_of(const Dependence& a, const Dependence& b) {
 Dependence quotient_of(const Dependence& a, const Dependence& b) {
   if (b.kind != Kind::Constant) return {Kind::Other};
   const bool is_shift = b.magnitude == b.least && b.magnitude == std::ldexp(1.0, b.grid);
-  return {a.kind, b.least == 0 ? kInfinity : a.magnitude / b.least, 0, is_shift ? a.grid - b.grid : kNoGrid,
-          b.least == 0 ? kInfinity : a.error / b.least};
+  const bool is_bounded = b.least > 0 && b.least < kInfinity && a.magnitude < kInfinity;
+  return {a.kind, is_bounded ? a.magnitude / b.least : kInfinity, 0, is_shift ? a.grid - b.grid : kNoGrid,
+          is_bounded ? a.error / b.least : kInfinity};
 }
 
 /// One of both.

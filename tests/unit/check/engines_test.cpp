@@ -117,6 +117,36 @@ TEST(Judge, ComparesWholeErrors) {
   EXPECT_EQ(judge(op, extreme, {cpu(), gpu}).difference, "");
 }
 
+TEST(Judge, HoldsAnErrorToTheElementsThatAResultNeeds) {
+  // The lowest subscript of T is 3, in an element that Y does not use.
+  const Op op = Library::parse(
+      "op f(P: i64[A], W: f32[V]) -> Y: f32 {\n  let T[k: A] = W[P[k]]\n  Y = T[7] pad edge\n}\n", "f.loom")["f"];
+  const std::vector<Argument> arguments{Tensor::from<std::int64_t>({3, 10}, {2}), Tensor::from<float>({1, 2}, {2})};
+  EXPECT_EQ(judge(op, arguments, {cpu(), simulated_gpu()}).difference, "");
+  std::string message;
+  try {
+    (void)op.call(arguments);
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  EXPECT_THAT(message, HasSubstr("the first subscript is 10, but W has extent 2 there"));
+}
+
+TEST(Faults, NameExtentsAlsoWhereTheyAreOpen) {
+  const Op op = Library::parse(kGather, "f.loom")["f"];
+  for (const Device device : {cpu(), simulated_gpu()}) {
+    const Compiled open = op.compile({TensorType{f32, {kDynamic}}, TensorType{i64, {kDynamic}}}, device);
+    const Tensor X = Tensor::from<float>({1, 2, 3}, {3}, device), I = Tensor::from<std::int64_t>({1, 7}, {2}, device);
+    std::string message;
+    try {
+      open(X, I).wait();
+    } catch (const InputError& error) {
+      message = error.what();
+    }
+    EXPECT_THAT(message, HasSubstr("the first subscript is 7, but X has extent 3 there")) << device.name();
+  }
+}
+
 TEST(Faults, AreToldInTheWordsOfTheProgram) {
   // Passes drop the dimension of extent 1 and look through the view.
   const Op op = Library::parse(

@@ -159,6 +159,15 @@ TEST(Laws, LeaveAloneWhatHasNone) {
   EXPECT_THAT(report.held, ElementsAre("B moves along axis 0 when X moves by 1 along axis 1"));
 }
 
+TEST(Laws, KnowNothingOfWhatANaNIsPutInto) {
+  // Products and quotients of it, of zero too, are NaN whatever X is.
+  for (const char* constant : {"0.0 / (X[0] pad nan * 0.0)", "0.0 / (C[9] pad nan)", "0.0 * (C[9] pad inf)"}) {
+    const std::string text =
+        "op f(X: f32[N], C: f32[M]) -> Y: f32[N] {\n  Y[i] = X[i] + " + std::string(constant) + "\n}\n";
+    EXPECT_THAT(laws_of(text, {some({3}), some({2})}).broken, IsEmpty()) << constant;
+  }
+}
+
 TEST(Laws, OfStridesAndPadding) {
   const char* text =
       "op f(X: f32[W], K: f32[3]) -> Y: f32[(W + 1) // 2] {\n  Y[i] = sum(p) X[2 * i + p - 1] pad 7 * K[p]\n}\n";
