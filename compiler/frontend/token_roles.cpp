@@ -184,6 +184,8 @@ bool has_space_before(const TokenList& list, const std::vector<TokenRole>& roles
   const TokenRole& role_before = roles[at - 1];
   const TokenRole& role = roles[at];
 
+  // `- -x`: two signs side by side read as one.
+  if (before == Kind::Minus && here == Kind::Minus) return true;
   if (is_opening(before) || before == Kind::Ellipsis || role_before.is_prefix) return false;
   if (role.is_tight || role_before.is_tight) return false;
   if (is_closing(here) || here == Kind::Comma || role.is_angle) return false;

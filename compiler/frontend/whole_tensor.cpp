@@ -194,8 +194,9 @@ std::optional<Expr> OpLowering::lower_slice_bound(const ast::ExprRef& expr, cons
   const auto literal = as_literal(*expr);
   if (literal && literal->negative) {
     context_.diagnostics
-        .report(Code::E0223, expr->span, "the " + what + " of a slice is negative", "is not counted from the end")
-        .help("write the extent: `N - 1`");
+        .report(Code::E0223, expr->span, "the " + what + " of a slice is negative",
+                what == "step" ? "slices go forward" : "is not counted from the end")
+        .help(what == "step" ? "read backwards by index notation: `Y[i] = X[N - 1 - i]`" : "write the extent: `N - 1`");
     return Expr();
   }
   ExprLowering bounds = expressions(ExprLowering::Place::Statement, nullptr);

@@ -141,9 +141,11 @@ ExitCode check_made_up(const Op& declared, const Options& options) {
   }
   std::string names;
   for (const Device device : devices) names += (names.empty() ? "" : ", ") + device.name();
-  text += accepted == 0
-              ? "  no arguments were found that suit; give values to compare with the interpreter\n"
-              : fmt::format("  {} made-up calls: the interpreter and {} agree bit for bit\n", accepted, names);
+  if (accepted == 0) {
+    write_result(text);
+    throw InputError("op `" + declared.name() + "`: no arguments were found that suit; give values as NAME=VALUE");
+  }
+  text += fmt::format("  {} made-up calls: the interpreter and {} agree bit for bit\n", accepted, names);
   write_result(text + law_lines(laws) + simulation_line(devices));
   return ExitCode::Done;
 }

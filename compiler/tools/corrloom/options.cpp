@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
+#include <sstream>
 
 #include "compiler/api/corrloom.h"
 #include "compiler/api/values.h"
@@ -43,9 +45,22 @@ void add_schedule(CLI::App& command, Options& options) {
       ->type_name("FILE");
 }
 
+/// What is wrong with a list of names as `N,H`; empty: nothing.
+std::string fault_of_names(const std::string& list) {
+  std::set<std::string> names;
+  std::istringstream parts(list + ",");
+  for (std::string name; std::getline(parts, name, ',');) {
+    if (name.empty()) return "wanted names as N,H, found `" + list.substr(0, 80) + "`";
+    if (!names.insert(name).second) return "`" + name.substr(0, 80) + "` is named twice";
+  }
+  return "";
+}
+
 void add_dynamic(CLI::App& command, Options& options) {
-  command.add_flag("--dynamic{*}", options.dynamic,
-                   "leave dimensions open when compiling: all of them, or --dynamic=N,H; results have the same bits");
+  command
+      .add_flag("--dynamic{*}", options.dynamic,
+                "leave dimensions open when compiling: all of them, or --dynamic=N,H; results have the same bits")
+      ->check(fault_of_names);
 }
 
 void add_machine(CLI::App& command, Options& options) {
@@ -61,8 +76,10 @@ void add_machine(CLI::App& command, Options& options) {
 
 void add_constants(CLI::App& command, Options& options) {
   command
-      .add_option("--constant", options.constants,
-                  "a tensor that stays the same for many calls: it is packed before the runs that are measured")
+      .add_option(
+          "--constant", options.constants,
+          "tensors that stay the same for many calls, as K or K,b: they are packed before the runs that are measured")
+      ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME");
 }
@@ -138,6 +155,7 @@ void add_emit(CLI::App& app, Options& options) {
       ->type_name("STAGE");
   command
       ->add_option("--target", options.target, "host, or a PTX architecture (default: host; sm_80 for ptx and cubin)")
+      ->check([](const std::string& target) { return std::string(target.empty() ? "wanted host or sm_XX" : ""); })
       ->type_name("host|sm_XX");
   command->add_option("-o", options.output, "write to a file instead of standard output")->type_name("PATH");
   add_attributes(*command, options);
