@@ -65,6 +65,19 @@ void check_limits(const KernelSource& kernel, const kernel::Target& target, cons
   check_limit(kernel, "private memory (bytes)", local, traits.private_bytes, diagnostics);
 }
 
+/// The arguments of a PTX kernel have more room from version 8.1 on.
+void admit_arguments(std::span<const KernelSource> kernels, TargetDescription& description, Diagnostics& diagnostics) {
+  constexpr std::int64_t kLittleRoom = 4096, kRoom = 32764, kArgumentBytes = 8;
+  constexpr int kVersionWithRoom = 81;
+  for (const KernelSource& kernel : kernels) {
+    const std::int64_t bytes = static_cast<std::int64_t>(kernel.arguments.size()) * kArgumentBytes;
+    check_limit(kernel, "room for arguments (bytes)", bytes, kRoom, diagnostics);
+    if (bytes <= kLittleRoom || description.ptx_version >= kVersionWithRoom) continue;
+    description.ptx_version = kVersionWithRoom;
+    description.features = "+ptx" + std::to_string(kVersionWithRoom);
+  }
+}
+
 /// What LLVM has under construction. After a fatal error its parts refer to each other in ways that only LLVM's lost
 /// frames knew, so they are left alone.
 struct Session {
@@ -171,13 +184,10 @@ std::optional<TargetDescription> describe(const kernel::Target& target) {
 std::optional<EmittedCode> emit(std::span<const KernelSource> kernels, const kernel::Target& target,
                                 const EmitOptions& options, Diagnostics& diagnostics) {
   check_sources(kernels);
-  const std::optional<TargetDescription> description = describe(target);
-  if (!description) {
-    diagnostics.report(Code::E0302, {}, "no code can be made for `" + target.name + "`")
-        .help("PTX architectures: " + kernel::known_ptx_targets());
-    return std::nullopt;
-  }
+  std::optional<TargetDescription> description = describe(target);
+  CORRLOOM_CHECK(description.has_value(), "no code can be made for `", target.name, "`");
   for (const KernelSource& kernel : kernels) check_limits(kernel, target, description->traits, diagnostics);
+  if (description->ptx_version != 0) admit_arguments(kernels, *description, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
 
   initialise_llvm();

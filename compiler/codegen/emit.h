@@ -41,9 +41,9 @@ struct EmittedCode {
 
 /// Compiles all kernels of a program into one module for the target. Safe to call from many threads at once.
 ///
-/// Reports E0301 when a kernel exceeds a limit of the target, E0302 when the target is not one that this build can
-/// compile for, and returns nothing. Throws InternalError for a function that no pass should have made, and when LLVM
-/// gives up; the process and later calls stay sound.
+/// Reports E0301 when a kernel exceeds a limit of the target, and returns nothing. Throws InternalError for a target
+/// that this build cannot compile for, for a function that no pass should have made, and when LLVM gives up; the
+/// process and later calls stay sound.
 std::optional<EmittedCode> emit(std::span<const KernelSource> kernels, const kernel::Target& target,
                                 const EmitOptions& options, Diagnostics& diagnostics);
 

@@ -5,6 +5,7 @@
 
 A block ```loom has to be free of errors; a block ```loom error=E0201 has to be refused with that code and no other one. With
 `with X=ones[3] ...` behind that, the block itself has to be free of errors, and the run on those values succeeds or is refused with the code.
+A block ```tir is read by corrloom-opt, with `passes=NAME,...` through those passes, and `error=` means the same there.
 Every op of a block of language.md is also compared with the interpreter on made-up arguments. In a block ```console the output of each line
 that begins with `$ ` has to be the lines below it, where `...` stands for anything; `program.loom` is the last block above. The last line
 is `N passed, N failed`.
@@ -22,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 BLOCK = re.compile(r"^```loom(?: error=(E\d{4}))?(?: with ([^\n]*))?\n(.*?)^```$", re.M | re.S)
 OP = re.compile(r"^op (\w+)(?:<[^>]*>)?(?:\[([^\]]*)\])?", re.M)
+IR_BLOCK = re.compile(r"^```tir(?: error=(E\d{4}))?(?: passes=([\w,]+))?\n(.*?)^```$", re.M | re.S)
 # The language's own page: its examples run.
 RUN_PAGES = {"language.md"}
 
@@ -61,6 +63,21 @@ def wrong_with(program, wanted, values, corrloom, runs_ops):
     return wrong
 
 
+def ir_blocks_of(path):
+    """(line, wanted code or nothing, names of passes, text) of each block of IR text."""
+    text = path.read_text()
+    for found in IR_BLOCK.finditer(text):
+        passes = found.group(2).split(",") if found.group(2) else []
+        yield text.count("\n", 0, found.start()) + 1, found.group(1), passes, found.group(3)
+
+
+def wrong_with_ir(text, wanted, passes, tool):
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "graph.tir"
+        file.write_text(text)
+        return wrong_with_call([tool, file, *(f"--pass={one}" for one in passes)], wanted)
+
+
 def commands_of(path):
     """(line, command, wanted output, the last program above) of each command."""
     text = path.read_text()
@@ -87,17 +104,16 @@ def wrong_with_command(command, wanted, program, programs):
 def main():
     parser = argparse.ArgumentParser(description="Compiles every program in the documentation.")
     parser.add_argument("--corrloom", required=True)
-    parser.add_argument("files", type=pathlib.Path, nargs="*", default=[ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+    parser.add_argument("files", type=pathlib.Path, nargs="*", default=[ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))])
     args = parser.parse_args()
+    programs = pathlib.Path(args.corrloom).resolve().parent
     passed = failed = 0
     for path in args.files:
-        for line, wanted, values, program in blocks_of(path):
-            wrong = wrong_with(program, wanted, values, args.corrloom, path.name in RUN_PAGES)
-            passed, failed = passed + (not wrong), failed + bool(wrong)
-            if wrong:
-                print(f"FAIL {path.name}:{line}: {wrong}")
-        for line, command, wanted, program in commands_of(path):
-            wrong = wrong_with_command(command, wanted, program, pathlib.Path(args.corrloom).resolve().parent)
+        found = [(line, wrong_with(program, wanted, values, args.corrloom, path.name in RUN_PAGES))
+                 for line, wanted, values, program in blocks_of(path)]
+        found += [(line, wrong_with_ir(text, wanted, passes, programs / "corrloom-opt")) for line, wanted, passes, text in ir_blocks_of(path)]
+        found += [(line, wrong_with_command(command, wanted, program, programs)) for line, command, wanted, program in commands_of(path)]
+        for line, wrong in found:
             passed, failed = passed + (not wrong), failed + bool(wrong)
             if wrong:
                 print(f"FAIL {path.name}:{line}: {wrong}")

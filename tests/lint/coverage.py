@@ -21,13 +21,20 @@ def unless(holds, problem):
 
 def check_codes(report):
     tests = [path.read_text(errors="replace") for path in files(".cpp", ".h", ".loom", ".tir", ".lir", ".sched", ".json", ".py", ".tree", below=["tests"])]
-    docs = "".join((ROOT / "docs" / page).read_text() for page in ("errors.md", "errors_ir.md"))
-    explained = re.findall(r"^## (E\d{4}): ", docs, re.M)
+    index = (ROOT / "docs/errors/README.md").read_text()
+    docs = {path: path.read_text() for path in files(".md", below=["docs/errors"])}
+    sections = {found.group(1): (path, found.group(2), found.group(3)) for path, text in docs.items()
+                for found in re.finditer(r"^## (E\d{4}): (.*)\n((?:(?!## ).*\n)*)", text, re.M)}
     for code, summary in codes().items():
         report.judge([unless(any(code in text for text in tests), f"{code} appears in no test"),
-                      unless(f"## {code}: {summary}\n" in docs, f"docs/errors*.md has no section `## {code}: {summary}`")])
-    for code in explained:
-        report.judge([unless(code in codes(), f"docs/errors*.md explains {code}, which is not in the table of codes")])
+                      unless(sections.get(code, ("", ""))[1] == summary, f"docs/errors has no section `## {code}: {summary}`")])
+    for code, (path, summary, body) in sections.items():
+        example, _, mend = body.partition("\nMended")
+        report.judge([unless(code in codes(), f"{name(path)} explains {code}, which is not in the table of codes"),
+                      unless(f"| [{code}]({path.name}) | {summary} |\n" in index, f"docs/errors/README.md has no row for {code}"),
+                      unless(re.search(rf"^```(loom|tir)\b.* error={code}|^```(loom|tir) error={code}|error\[{code}\]", example, re.M),
+                             f"{name(path)}: {code} has no example that a test compiles"),
+                      unless(re.search(r"^```(loom|tir|console)(?!.*error=)", mend, re.M), f"{name(path)}: {code} has no mend that a test compiles")])
 
 
 def check_rules(report):

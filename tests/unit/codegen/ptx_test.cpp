@@ -165,6 +165,30 @@ TEST(Ptx, LetsOneThreadStoreBesideTheThreadLoop) {
   EXPECT_GE(count(text, "setp.eq.b64"), 1) << text;
 }
 
+TEST(Ptx, ManyArgumentsNeedAVersionThatHasRoomForThem) {
+  const auto with_buffers = [](int count) {
+    std::string parameters = "%Y: f32[1] out";
+    for (int k = 1; k < count; ++k) parameters += ", %X" + std::to_string(k) + ": f32[1]";
+    return parse_function("func @many stage flat symbols [] (" + parameters + R"() {
+      %one: i64 = const 1:i64
+      %zero: i64 = const 0:i64
+      %value: f32 = const 2.0:f32
+      for %b below %one block {
+        store %Y[%zero] = %value
+      }
+    })");
+  };
+  const auto few = with_buffers(512), many = with_buffers(513), too_many = with_buffers(4096);
+  EXPECT_EQ(emit_or_fail({source_of(few)}, ptx("sm_80")).ptx_version, 70);
+  const codegen::EmittedCode code = emit_or_fail({source_of(many)}, ptx("sm_80"));
+  EXPECT_EQ(code.ptx_version, 81);
+  EXPECT_EQ(count(code.bytes, ".version 8.1"), 1);
+  EXPECT_EQ(emit_or_fail({source_of(many)}, ptx("sm_100")).ptx_version, 86);
+  Diagnostics diagnostics;
+  EXPECT_FALSE(codegen::emit(std::vector{source_of(too_many)}, ptx("sm_80"), {}, diagnostics));
+  EXPECT_NE(diagnostics.render().find("room for arguments"), std::string::npos) << diagnostics.render();
+}
+
 TEST(Ptx, RefusesAKernelThatNeedsTooMuchSharedMemory) {
   auto function = parse_function(kRows);
   function.buffers[3].extents[0] = scalar::constant_i64(1 << 20);
