@@ -204,6 +204,7 @@ class Usage(CorrloomTest):
             (["emit", "one.loom", "X=f32[2]", "--stage", "hex"], "hex"),
             (["emit", "one.loom", "X=f32[2]", "--stage", "ptx", "--target", "sm_1"], "sm_80"),
             (["emit", "one.loom", "X=f32[2]", "--stage", "ptx", "--target", "host"], "PTX target"),
+            (["emit", "one.loom", "X=f32[2]", "--stage", "ptx", "--target", ""], "wanted host or sm_XX"),
             (["emit", "one.loom", "X=f33[2]", "--stage", "tensor"], "f33"),
         ]:
             with self.subTest(arguments=arguments):
@@ -244,6 +245,10 @@ class WrongInputs(CorrloomTest):
         self.refused("w.npz:a", "w.npz")
         self.write("w.safetensors", struct.pack("<Q", 2**60) + b"{}")
         self.refused("w.safetensors:a", "w.safetensors")
+
+    def test_check_fails_where_no_arguments_suit(self):
+        self.write("far.loom", "op f(X: f32[N]) -> Y: f32[N] where N > 1000000, N % 7 == 3 {\n  Y[i] = X[i]\n}\n")
+        self.fails(1, "check", "far.loom:f", mentions=["no arguments were found that suit"])
 
     def test_numbers_that_do_not_suit(self):
         self.fails(1, "run", "ops.loom:scaled", "X=ones[2]", "gain=ones[2]", mentions=["gain"])
@@ -417,6 +422,7 @@ class Explain(CorrloomTest):
         self.assertIn("of constants alone, made before the first one", self.done("explain", *arguments, "--constant", "W").stdout)
         self.done("bench", *arguments, "--constant", "W", "--repeat", 3)
         self.fails(1, "bench", *arguments, "--constant", "V", mentions=["no tensor `V`"])
+        self.fails(1, "bench", *arguments, "--constant", "W,V", mentions=["no tensor `V`"])
 
     def test_an_op_without_elements_or_tensors(self):
         self.done("explain", "product.loom", "A=randn[0,4]", "B=randn[4,3]")
@@ -454,6 +460,9 @@ class Emit(CorrloomTest):
         for dynamic in ["--dynamic", "--dynamic=H", "--dynamic=W,Q"]:
             self.assertEqual(self.done("run", *arguments, dynamic).stdout, known)
         self.fails(2, "run", *arguments, "--dynamic=Z", mentions=["no dimension `Z`"])
+        self.fails(2, "run", *arguments, "--dynamic=", mentions=["wanted names"])
+        self.fails(2, "run", *arguments, "--dynamic=H,,W", mentions=["wanted names as N,H"])
+        self.fails(2, "run", *arguments, "--dynamic=H,H", mentions=["`H` is named twice"])
         self.write("window.sched", self.done("emit", "ops.loom:corr2d", "X=f32[5,7]", "K=f32[2,3]", "--stage", "schedule").stdout)
         self.assertEqual(self.done("run", *arguments, "--dynamic=H,W", "--schedule", "window.sched").stdout, known)
         self.fails(1, "run", *arguments, "--dynamic", "--schedule", "window.sched", mentions=["E0501", "whose extent is not known"])

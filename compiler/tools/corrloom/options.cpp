@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "compiler/api/corrloom.h"
 #include "compiler/api/values.h"
@@ -293,6 +294,12 @@ void require_command(const CLI::App& app, int argc, char** argv) {
                        "\n  help: see `corrloom --help`");
 }
 
+/// Throws UsageError for `--dynamic=`, which CLI11 takes for `--dynamic`.
+void require_names(int argc, char** argv) {
+  if (std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--dynamic="; }))
+    throw io::UsageError("--dynamic=: wanted names as --dynamic=N,H, or --dynamic for all dimensions");
+}
+
 /// The command whose `--help` answers what went wrong.
 std::string help_hint(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands()) return "corrloom " + command->get_name() + " --help";
@@ -323,6 +330,7 @@ Examples:
   corrloom emit conv.loom:corr2d X=f32[5,7] K=f32[2,3] --stage ptx --target sm_90a
 )");
   require_command(app, argc, argv);
+  require_names(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

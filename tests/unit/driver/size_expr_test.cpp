@@ -7,6 +7,7 @@
 namespace corrloom::driver {
 namespace {
 
+using scalar::apply;
 using scalar::Expr;
 using scalar::Opcode;
 using scalar::Value;
@@ -15,9 +16,6 @@ const scalar::SymbolId kN{0}, kM{1};
 
 Expr symbol(scalar::SymbolId id) {
   return scalar::symbol(id, DType::I64);
-}
-Expr apply(Opcode opcode, std::vector<Expr> args) {
-  return scalar::apply(opcode, std::move(args));
 }
 
 /// What the language gives.
