@@ -108,6 +108,8 @@ class HostChooser {
   bool is_shifted(const Access& access) const;
   /// Whether the rows of the tile lie so far apart that they share few sets of the first-level cache.
   bool rows_collide(const Access& access, const Tile& tile) const;
+  /// The same for the rows that a window reaches.
+  bool window_collides(const Access& access, const Tile& tile) const;
   /// How many loads of an access a step of the tile makes.
   double loads_of(const Access& access, const Tile& tile) const;
   /// Operations on values that are not indices.

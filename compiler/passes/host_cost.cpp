@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "compiler/passes/host_chooser.h"
@@ -32,6 +33,8 @@ constexpr double kMaskedLoad = 0.5, kGatheredElement = 1, kTransposedStore = 5, 
 constexpr double kCopiedElement = 0.25, kTransposedElement = 0.6;
 /// What a load costs when more rows share a set of the first-level cache than it has ways.
 constexpr double kCollision = 4;
+/// Ways of that cache that other operands and results need.
+constexpr std::int64_t kWaysForOthers = 2;
 /// How much of their time loads, and what comes from behind the first-level cache, add to a step that they do not
 /// bound.
 constexpr double kLoadShare = 0.25, kFarShare = 0.05;
@@ -55,7 +58,7 @@ double HostChooser::load_cost(const Access& access, const Tile& tile) const {
     return part->terms.size() > 1 && is_shifted(access) ? 2 : 1;  // windows are copied as they lie
   }
   const std::int64_t stride = access.stride(tile.vector->id);
-  if (stride == 1) return (is_shifted(access) ? 2 : 1) + guard;
+  if (stride == 1) return (is_shifted(access) ? 2 : 1) + guard + (window_collides(access, tile) ? kCollision : 0);
   // Lanes are picked from whole vectors where it is known which of them exist.
   const bool is_known = !access.guarded || !access.in_step || unrolls_all(tile);
   if (stride > 1 && stride <= kMostVectorStride && is_known) return static_cast<double>(stride) + guard;
@@ -71,6 +74,14 @@ bool HostChooser::rows_collide(const Access& access, const Tile& tile) const {
   const std::int64_t ways = target_.l1_bytes / kPageBytes;
   return tile.row != nullptr && tile.rows > ways && access.depends_on(tile.row->id) &&
          std::abs(access.stride(tile.row->id)) * access.element_bytes >= kPageBytes / 2;
+}
+
+bool HostChooser::window_collides(const Access& access, const Tile& tile) const {
+  if (tile.window < 2 || !access.in_step || !access.depends_on(tile.row->id)) return false;
+  const std::int64_t ways = target_.l1_bytes / kPageBytes;
+  const std::int64_t groups = kPageBytes / std::gcd(access.stride(tile.row->id) * access.element_bytes, kPageBytes);
+  const std::int64_t reached = access.window(tile.row->id, tile.rows, last_reduction()->id, tile.window);
+  return ceil_div(reached, groups) > ways - kWaysForOthers;
 }
 
 double HostChooser::loads_of(const Access& access, const Tile& tile) const {
@@ -165,7 +176,7 @@ double HostChooser::line_cost(const Tile& tile) const {
     const std::optional<std::int64_t> taps = scalar::as_i64(last_reduction()->extent);
     const std::int64_t rows =
         access.window(tile.row->id, tile.rows, last_reduction()->id, std::clamp<std::int64_t>(taps.value_or(1), 1, 32));
-    lines += static_cast<double>(rows) * (static_cast<double>(tile.vectors * access.element_bytes) / 4 + 1);
+    lines += static_cast<double>(rows) * (static_cast<double>(tile.vectors * access.element_bytes) / 4 + 0.5);
   }
   return lines * kLineBytes / kNearBytesPerCycle / 2;
 }

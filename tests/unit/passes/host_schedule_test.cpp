@@ -211,6 +211,27 @@ graph @conv(%X: f32[32, 256, 16, 16], %K: f32[256, 256, 3, 3]) -> (%Y) {
   EXPECT_EQ(loops[2].axis, "i");
 }
 
+TEST(HostSchedule, RowsOfAWindowShareFewSets) {
+  // Rows a page apart all lie in one set of the first-level cache.
+  const auto rows = [](const std::string& width) {
+    const std::vector<schedule::Loop> loops =
+        loops_of("graph @corr2d(%x: f32[480, " + width + R"(], %k: f32[3, 3]) -> (%y) {
+  %y: f32[478, 1000] = compute [i: 478, j: 1000] reduce [q: 3, p: 3] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%x[add(i, p), add(j, q)] check proven, %k[p, q] check proven, %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+    std::int64_t smallest = 478;
+    for (const schedule::Loop& loop : loops) {
+      if (loop.axis == "i" && loop.step > 1) smallest = std::min(smallest, loop.step);
+    }
+    return smallest;
+  };
+  EXPECT_GT(rows("1080"), 6);
+  EXPECT_LE(rows("1024"), 6);
+}
+
 TEST(HostSchedule, RowsOfATileLieCloseTogether) {
   // Twelve images are more than the second-level cache holds beside a panel; seven pixels of one are not.
   const std::vector<schedule::Loop> loops = loops_of(R"(
