@@ -104,6 +104,7 @@ Value* emit_primitive(llvm::IRBuilderBase& builder, const TargetTraits& traits, 
   if (is_comparison(opcode)) return emit_compare(builder, opcode, operands);
   if (opcode == Opcode::IsNan) return builder.CreateFCmpUNO(operands[0].value, operands[0].value);
   if (opcode == Opcode::IsInf) return is_infinite(builder, operands[0].value);
+  if (opcode == Opcode::Scale) return emit_scale(builder, traits, operands);
   if (opcode == Opcode::Dot) return emit_dot(builder, traits, operands);
   return is_float(dtype) ? emit_float(builder, traits, opcode, operands) : emit_integer(builder, opcode, operands);
 }

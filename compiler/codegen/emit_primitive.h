@@ -31,6 +31,8 @@ llvm::Value* emit_integer(llvm::IRBuilderBase& builder, loop::Opcode opcode, std
 /// Arithmetic, roundings, min and max of f32 and f64.
 llvm::Value* emit_float(llvm::IRBuilderBase& builder, const TargetTraits& traits, loop::Opcode opcode,
                         std::span<const Operand> operands);
+/// A float times a power of two (Opcode::Scale).
+llvm::Value* emit_scale(llvm::IRBuilderBase& builder, const TargetTraits& traits, std::span<const Operand> operands);
 /// Products of bytes, summed (Opcode::Dot).
 llvm::Value* emit_dot(llvm::IRBuilderBase& builder, const TargetTraits& traits, std::span<const Operand> operands);
 llvm::Value* emit_compare(llvm::IRBuilderBase& builder, loop::Opcode opcode, std::span<const Operand> operands);

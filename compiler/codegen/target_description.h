@@ -28,6 +28,8 @@ struct TargetTraits {
   bool has_minimum_number = false;  ///< `llvm.minimumnum` and `llvm.maximumnum` in one instruction
   int dot_bytes = 0;                ///< widest vector whose products of bytes are one instruction; 0: none
   int pair_dot_bytes = 0;           ///< the same for products of bf16
+  bool has_scale = false;           ///< a vector of 64 bytes times powers of two is one instruction
+  bool has_short_scale = false;     ///< so is one of 32 or 16 bytes
   bool has_streaming = false;       ///< stores of whole, aligned vectors past the caches, ordered by `emit_host_fence`
   unsigned global_space = 0;        ///< LLVM's address spaces
   unsigned shared_space = 0;

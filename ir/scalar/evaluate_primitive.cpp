@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -168,6 +169,9 @@ Float compute_float(Opcode opcode, Float x, Float y, Float z) {
       return x / y;
     case Opcode::Fma:
       return std::fma(x, y, z);
+    case Opcode::Scale:
+      // Behind the clamp a finite x has come to 0 or infinity.
+      return std::isnan(y) ? y : std::ldexp(x, static_cast<int>(std::clamp<Float>(y, -4000, 4000)));
     case Opcode::Sqrt:
       return std::sqrt(x);
     case Opcode::Floor:

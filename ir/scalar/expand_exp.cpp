@@ -91,7 +91,7 @@ Expr expansion<Opcode::Exp>(const std::vector<Expr>& args) {
   // Beyond these the result is infinite, or rounds to 0.
   const Expr inside = x->dtype == DType::F32 ? at_least(at_most(x, 90), -105) : at_least(at_most(x, 711), -746);
   const ReducedExp reduced = reduce_exp(inside);
-  return scaled(exp_polynomial(reduced.r), reduced.shifted_n);
+  return scale(exp_polynomial(reduced.r), reduced.n);
 }
 
 }  // namespace corrloom::scalar::parts

@@ -28,7 +28,7 @@ Expr expansion<Opcode::Exp2>(const std::vector<Expr>& args) {
   // Beyond these the result is infinite, or rounds to 0.
   const Expr inside = x->dtype == DType::F32 ? at_least(at_most(x, 129), -151) : at_least(at_most(x, 1025), -1076);
   const ReducedExp reduced = reduce_exp2(inside);
-  return scaled(fma(reduced.r, rest(reduced.r), number(x->dtype, 1)), reduced.shifted_n);
+  return scale(fma(reduced.r, rest(reduced.r), number(x->dtype, 1)), reduced.n);
 }
 
 }  // namespace corrloom::scalar::parts

@@ -65,6 +65,10 @@ Expr is_nan(Expr x) {
   return apply(Opcode::IsNan, {std::move(x)});
 }
 
+Expr scale(const Expr& m, const Expr& n) {
+  return apply(Opcode::Scale, {m, n});
+}
+
 Expr sqrt(Expr x) {
   return apply(Opcode::Sqrt, {std::move(x)});
 }

@@ -97,6 +97,8 @@ Expm1Scaled expm1_scaled(const Expr& x);
 Expr power_of_two(const Expr& shifted_n, DType dtype);
 /// m * 2^n for any n; a denormal result is rounded once.
 Expr scaled(const Expr& m, const Expr& shifted_n);
+/// The same for an m from 1/4 to 4 and n as a float, which vector machines have an instruction for.
+Expr scale(const Expr& m, const Expr& n);
 /// ln(2) in two parts: `high` has so few bits that n times it is exact.
 struct Ln2 {
   double high, low;

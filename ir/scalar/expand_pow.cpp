@@ -72,7 +72,7 @@ Expr exp_pair(const Pair& p) {
   const Pair r = sum_exact(exact, beside);
   const Pair first = sum_exact(number(dtype, 1), r.high);
   const Expr small = fma(mul(r.high, r.high), exp_rest(r.high), add(first.low, r.low));
-  return scaled(add(first.high, small), reduced.shifted_n);
+  return scale(add(first.high, small), reduced.n);
 }
 
 }  // namespace

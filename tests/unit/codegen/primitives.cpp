@@ -1,5 +1,7 @@
 #include "tests/unit/codegen/primitives.h"
 
+#include <limits>
+
 #include "ir/scalar/expand.h"
 #include "ir/scalar/operand_dtypes.h"
 
@@ -41,6 +43,28 @@ bool occurs(Opcode opcode) {
   return !is_lazy && scalar::info(opcode).kind == scalar::OpcodeKind::Primitive;
 }
 
+/// The operands of Opcode::Scale that have a meaning.
+std::vector<Value> scale_operands(DType dtype, bool is_power) {
+  std::vector<Value> values;
+  const auto add = [&](double value) { values.push_back(Value::floating(dtype, value)); };
+  if (is_power) {
+    const double last = dtype == DType::F64 ? 2000 : 250;
+    for (double power = -last; power <= last; power += dtype == DType::F64 ? 25 : 3) add(power);
+    // Where results are normal, denormal and 0.
+    for (const double power : {-1.0, 0.0, 1.0, 127.0, 128.0, -126.0, -127.0, -148.0, -149.0, -150.0}) add(power);
+    for (const double power : {1023.0, 1024.0, -1022.0, -1023.0, -1073.0, -1074.0, -1075.0}) {
+      if (dtype == DType::F64) add(power);
+    }
+  } else {
+    for (const double x :
+         {1.0, -1.0, 0.25, 4.0, 1.5, 0x1.fffffep0, 0x1.000002p0, 0x1.8p-1, 0x1.6a09e6p0, -0x1.555556p0})
+      add(x);
+    add(std::numeric_limits<double>::quiet_NaN());
+    values.push_back({dtype, Value::floating(dtype, 1).bits + 1});
+  }
+  return values;
+}
+
 }  // namespace
 
 std::vector<std::vector<Primitive>> lowerable_primitives(const std::vector<int>& lanes) {
@@ -69,7 +93,9 @@ std::vector<std::vector<Value>> edge_combinations(const Primitive& primitive) {
   std::size_t count = 1;
   for (DType dtype : primitive.operands) {
     const bool is_words = primitive.opcode == Opcode::Dot && primitive.result == DType::F32 && dtype == DType::I32;
-    std::vector<Value> values = is_words ? words_of_halves() : edge_values(dtype);
+    std::vector<Value> values = is_words                            ? words_of_halves()
+                                : primitive.opcode == Opcode::Scale ? scale_operands(dtype, /*is_power=*/!edges.empty())
+                                                                    : edge_values(dtype);
     if (arity == 3 && !is_words && values.size() > 2) {
       std::vector<Value> some;
       for (std::size_t k = 0; k < values.size(); k += 5) some.push_back(values[k]);

@@ -230,6 +230,20 @@ TEST(Evaluate, ChoicesFencesAndBitcasts) {
   EXPECT_EQ(run(Opcode::Bitcast, {Value::integer(DType::U16, 0x3f80)}, DType::BF16), Value::floating(DType::BF16, 1));
 }
 
+TEST(Evaluate, ScalesByPowersOfTwoWithOneRounding) {
+  const auto scaled = [](DType dtype, double x, double y) {
+    return run(Opcode::Scale, {Value::floating(dtype, x), Value::floating(dtype, y)});
+  };
+  EXPECT_EQ(scaled(DType::F32, 1.5, 10), Value::f32(1536));
+  EXPECT_EQ(scaled(DType::F32, -1, -149), Value::f32(-0x1p-149f));
+  // A product with 2^-75 twice would round twice.
+  EXPECT_EQ(scaled(DType::F32, 0x1.000002p0, -150), Value::f32(0x1p-149f));
+  EXPECT_EQ(scaled(DType::F32, 1, -150), Value::f32(0));
+  EXPECT_EQ(scaled(DType::F32, 2, 128), Value::f32(std::numeric_limits<float>::infinity()));
+  EXPECT_EQ(scaled(DType::F64, 0x1.8p0, -1074), Value::floating(DType::F64, 0x1p-1073));
+  EXPECT_TRUE(std::isnan(scaled(DType::F64, std::nan(""), 3).as_f64()));
+}
+
 // ---- floats, against MPFR
 
 std::vector<Value> float_edges(DType dtype) {

@@ -77,6 +77,8 @@ Expr random_operation(Random& random, Pool& pool, const std::vector<DType>& dtyp
     // The bits of a NaN are not part of the contract, so floats are not looked into.
     return is_float(dtype) ? nullptr : bitcast(pool.draw(random, dtype), pick(random, fitting));
   }
+  // Has a meaning only for few operands.
+  if (row.opcode == Opcode::Scale) return nullptr;
   if (!takes_last(row.opcode, dtype)) return nullptr;
   std::vector<Expr> args;
   for (std::size_t k = 0; k < static_cast<std::size_t>(row.arity); ++k)
