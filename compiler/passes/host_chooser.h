@@ -159,6 +159,13 @@ class HostChooser {
 
   /// Whether the rows of the tile share an operand of the vector axis.
   bool has_panel(const Tile& tile) const;
+  /// Whether few rows meet long panels that are worked on as they lie: then a piece of a panel stays near while all rows
+  /// meet it, with the sums in memory between pieces.
+  bool sweeps_panels(const Tile& tile) const;
+  /// Such loops.
+  void swept_panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops) const;
+  /// Bytes of all that is read there.
+  double bytes_of(const Access& access) const;
   /// Panels of the vector axis outside, rows inside: what a panel holds is used again and again.
   void panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops,
                    schedule::Stage& stage) const;

@@ -15,6 +15,9 @@ namespace {
 
 /// Columns of a result that are worked on together when operands leave the last-level cache.
 constexpr std::int64_t kFarColumns = 1024;
+/// Panels in place: rows of the result that meet a piece of a panel, elements of the reduction in a piece, and blocks
+/// that there should be.
+constexpr std::int64_t kLeastSweptRows = 60, kMostSweptRows = 200, kSweptPiece = 512, kSweptBlocks = 4;
 /// Bytes in a cycle that panels may bring from behind the second-level cache, as they lie, while others are multiplied.
 constexpr double kStreamedBytesPerCycle = 2;
 /// Rows that a panel in place may have, each on a page of its own. Rows a multiple of so many bytes apart share few
@@ -29,8 +32,48 @@ bool HostChooser::has_panel(const Tile& tile) const {
   });
 }
 
+bool HostChooser::sweeps_panels(const Tile& tile) const {
+  if (!may_sweep_ || running_ || tile.row == nullptr || tile.window > 1) return false;
+  const std::int64_t rows = extent_of(*tile.row);
+  if (rows < kLeastSweptRows || rows > kMostSweptRows || compute_.reduction->axes.size() != 1) return false;
+  if (scalar::as_i64(compute_.reduction->axes.front().extent).value_or(0) <= kSweptPiece) return false;
+  if (std::find(tile.staged.begin(), tile.staged.end(), true) != tile.staged.end()) return false;
+  // A panel that stays near as it is gains nothing, unless it would be packed.
+  const double panel = reduction_ * static_cast<double>(tile.vectors * target_.vector_bytes);
+  if (panel <= static_cast<double>(target_.l2_bytes) / 4 && rows < kWorthPacking * tile.rows) return false;
+  return std::all_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    if (!access.in_step || !access.depends_on(tile.vector->id)) return true;
+    const bool is_packed = access.staged >= 0 && is_constant(static_cast<std::size_t>(access.staged));
+    return !is_packed && !access.guarded && access.stride(tile.vector->id) == 1 && !access.depends_on(tile.row->id) &&
+           bytes_of(access) > static_cast<double>(target_.l2_bytes) / 2;
+  });
+}
+
+void HostChooser::swept_panel_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops) const {
+  std::int64_t blocks = ceil_div(extent_of(*tile.vector), width);
+  for (const Axis& axis : compute_.axes) {
+    if (&axis == tile.vector || &axis == tile.row || is_not_shared(axis)) continue;
+    loops.push_back({axis.name, 1, Bind::Block});
+    blocks *= extent_of(axis);
+  }
+  const std::int64_t tiles = ceil_div(extent_of(*tile.row), tile.rows);
+  const std::int64_t rows = tile.rows * ceil_div(tiles, ceil_div(kSweptBlocks, std::min(blocks, kSweptBlocks)));
+  loops.push_back({tile.vector->name, width, Bind::Block});
+  loops.push_back({tile.row->name, rows, Bind::Block});
+  loops.push_back({compute_.reduction->axes.front().name, kSweptPiece, Bind::Serial});
+  loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+}
+
+double HostChooser::bytes_of(const Access& access) const {
+  double bytes = access.element_bytes;
+  for (const Expr& extent : graph_.op(access.read->source).extents)
+    bytes *= static_cast<double>(scalar::as_i64(extent).value_or(1 << 20));
+  return bytes;
+}
+
 void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops,
                               schedule::Stage& stage) const {
+  if (sweeps_panels(tile)) return swept_panel_loops(tile, width, loops);
   const double row_operations = reduction_ * static_cast<double>(tile.rows * width);
   const auto worth = [&](double operations) {
     return static_cast<std::int64_t>(std::max(1.0, static_cast<double>(kBlockOperations) / std::max(operations, 1.0)));
@@ -68,11 +111,7 @@ void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<
 bool HostChooser::panels_stay_near(const Tile& tile) const {
   double bytes = 0;
   for (const Access& access : accesses_) {
-    if (!access.in_step || !access.depends_on(tile.vector->id)) continue;
-    double elements = access.element_bytes;
-    for (const Expr& extent : graph_.op(access.read->source).extents)
-      elements *= static_cast<double>(scalar::as_i64(extent).value_or(1 << 20));
-    bytes += elements;
+    if (access.in_step && access.depends_on(tile.vector->id)) bytes += bytes_of(access);
   }
   return bytes <= static_cast<double>(target_.l2_bytes) / 4;
 }

@@ -168,6 +168,25 @@ graph @g(%x: f32[130, 512]) -> (%y) {
   EXPECT_LE(loads.all * 2, stores * 3) << loop::print(functions[0]);
 }
 
+TEST(HostSchedule, LongPanelsOfFewRowsAreSweptInPieces) {
+  const auto product = [](const std::string& m, const std::string& k, const std::string& n) {
+    return loops_of(
+        "graph @g(%a: f32[" + m + ", " + k + "], %b: f32[" + k + ", " + n + "]) -> (%y) {\n  %y: f32[" + m + ", " + n +
+        "] = compute [i: " + m + ", j: " + n + "] reduce [k: " + k +
+        "] ascending {\n    acc %s: f32 = 0.0:f32 step fma(%a[i, k], %b[k, j], %s) merge add(%s, %s.other)\n"
+        "    yield %s\n  }\n}\n");
+  };
+  const auto is_swept = [](const std::vector<schedule::Loop>& loops) {
+    return std::any_of(loops.begin(), loops.end(),
+                       [](const schedule::Loop& loop) { return loop.axis == "k" && loop.step > 1; });
+  };
+  EXPECT_TRUE(is_swept(product("128", "3072", "768")));
+  EXPECT_TRUE(is_swept(product("64", "4096", "64")));
+  EXPECT_FALSE(is_swept(product("512", "1024", "1024")));  // packing pays
+  EXPECT_FALSE(is_swept(product("128", "512", "512")));    // one piece
+  EXPECT_FALSE(is_swept(product("64", "768", "1024")));    // a panel stays near as it is
+}
+
 TEST(HostSchedule, ShortRowsFillBlocksEvenly) {
   // A block has as many short rows as leave none over: a last block of fewer would need tests around every row.
   const auto rows_of = [](const std::string& rows, const std::string& columns) {
