@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/frontend/lowering.h"
+#include "compiler/frontend/nested_reductions.h"
 
 namespace corrloom::frontend {
 
@@ -19,6 +20,9 @@ struct Site {
   std::optional<tensor::Reduction> attached = {};
   std::vector<Expr> conditions = {};   ///< what holds where the lowering stands: of `if`, `&&`, `||` around it
   std::vector<TensorId> guarded = {};  ///< reductions that have values only where such conditions hold
+  /// Reductions whose elements are being lowered, outermost first, with what runs in their loops.
+  std::vector<NestedReductions> open = {};
+  int placeholders = 0;  ///< that stand for values of those
   int reduction_depth = 0;
   int shared_depth = 0;  ///< values around the place that other reductions may use
 };
@@ -178,7 +182,8 @@ class ExprLowering {
   Expr place_reduction(tensor::Reduction reduction, Expr result, const ast::Expr& expr);
   Expr hoist(tensor::Reduction reduction, Expr result, std::vector<AxisId> outer, const ast::Expr& expr);
   bool box_outer_axes(tensor::Reduction& reduction, std::vector<AxisId>& outer,
-                      std::unordered_map<AxisId, Expr>& extents, const Span& span);
+                      std::unordered_map<AxisId, Expr>& extents);
+  Expr nest(tensor::Reduction reduction, const Expr& result, const ast::Expr& expr);
   Expr only_if_not_empty(Expr extent, const std::vector<AxisId>& axes);
   Expr lower_range_end(const ast::Expr& expr);
   void guard(tensor::Reduction& reduction, const Expr& condition);

@@ -168,7 +168,10 @@ Expr ExprLowering::lower_reduction(const ast::Reduction& reduction, const ast::E
   std::vector<std::string> bound;
   ++site_->reduction_depth;
   const bool is_bound = bind_indices(reduction, node.axes, bound);
+  site_->open.emplace_back(node.axes);
   Expr element = lower_element(reduction, dtype);
+  const NestedReductions nested = std::move(site_->open.back());
+  site_->open.pop_back();
   const Binding* variable = is_bound && gives_index(kind) ? scope_.find(bound.front()) : nullptr;
   const Expr index = variable == nullptr ? nullptr : std::get<IndexVariable>(variable->kind).value;
   for (const std::string& one : bound) scope_.unbind(one);
@@ -189,6 +192,7 @@ Expr ExprLowering::lower_reduction(const ast::Reduction& reduction, const ast::E
   if (gives_index(kind)) require_not_empty(node.axes.front(), reduction);
   Expr result;
   node.accumulators = tensor::accumulators_of(kind, dtype, element, index, result);
+  if (!nested.is_empty()) node = nested.put_into(context_, std::move(node));
   return place_reduction(std::move(node), std::move(result), expr);
 }
 
@@ -336,6 +340,13 @@ Expr ExprLowering::place_reduction(tensor::Reduction reduction, Expr result, con
     guard(reduction, conjunction(site_->conditions));
     outer = outer_axes(reduction);
   }
+  if (uses_placeholders(reduction)) {
+    report_unsupported(context_.diagnostics, expr.span,
+                       "a reduction that uses the value of another one, inside of one over a range that has no bound "
+                       "which follows from dimensions")
+        .help("compute it before, by a `let` with a written range, and read it here");
+    return nullptr;
+  }
   const Expr hoisted = hoist(std::move(reduction), std::move(result), std::move(outer), expr);
   if (hoisted && is_guarded)
     site_->guarded.push_back(TensorId{static_cast<std::int32_t>(context_.graph.ops.size()) - 1});
@@ -378,9 +389,10 @@ void ExprLowering::guard(tensor::Reduction& reduction, const Expr& condition) {
 }
 
 /// Makes a box of the outer axes whose ranges depend on others: each gets its greatest extent over them all. Where that
-/// is not met exactly, or those others are outer axes anyway, what lies beyond the range is not computed.
+/// is not met exactly, or those others are outer axes anyway, what lies beyond the range is not computed. False when
+/// one has no greatest extent that follows from dimensions.
 bool ExprLowering::box_outer_axes(tensor::Reduction& reduction, std::vector<AxisId>& outer,
-                                  std::unordered_map<AxisId, Expr>& extents, const Span& span) {
+                                  std::unordered_map<AxisId, Expr>& extents) {
   std::vector<Expr> inside;
   for (std::size_t k = 0; k < outer.size(); ++k) {
     const AxisId axis = outer[k];
@@ -400,14 +412,7 @@ bool ExprLowering::box_outer_axes(tensor::Reduction& reduction, std::vector<Axis
         if (!is_outer(other)) outer.push_back(other);
       }
     }
-    if (greatest == nullptr) {
-      const std::string& name = context_.graph.axis_names[static_cast<std::size_t>(axis.index)];
-      report_unsupported(context_.diagnostics, span,
-                         "a reduction inside one over " + quoted(name) +
-                             ", whose range has no bound that follows from " + "dimensions")
-          .help("compute it before, by a `let` with a written range, and read it here");
-      return false;
-    }
+    if (greatest == nullptr) return false;
     extents[axis] = at_least_zero(context_.graph, only_if_not_empty(scalar::simplify(greatest), used));
   }
   std::sort(outer.begin(), outer.end());
@@ -427,10 +432,30 @@ Expr ExprLowering::only_if_not_empty(Expr extent, const std::vector<AxisId>& axe
   return extent;
 }
 
+/// Lets the reduction run in the loops of the one around it.
+Expr ExprLowering::nest(tensor::Reduction reduction, const Expr& result, const ast::Expr& expr) {
+  std::vector<AxisId> known = site_->axes;
+  for (const NestedReductions& around : site_->open) {
+    for (const tensor::Axis& axis : around.axes()) known.push_back(axis.id);
+  }
+  const std::vector<AxisId> outer = outer_axes(reduction);
+  const bool is_in_loops = std::all_of(outer.begin(), outer.end(), [&](AxisId axis) {
+    return std::find(known.begin(), known.end(), axis) != known.end();
+  });
+  if (site_->open.empty() || !is_in_loops) {
+    report_unsupported(context_.diagnostics, expr.span,
+                       "a reduction in a range, that uses a variable whose range has no bound which follows from "
+                       "dimensions")
+        .help("compute it before, by a `let` with a written range, and read it here");
+    return nullptr;
+  }
+  return site_->open.back().add(std::move(reduction), result, site_->placeholders);
+}
+
 /// A compute over just the outer variables that the reduction uses; gives the read of its element.
 Expr ExprLowering::hoist(tensor::Reduction reduction, Expr result, std::vector<AxisId> outer, const ast::Expr& expr) {
   std::unordered_map<AxisId, Expr> extents;
-  if (!box_outer_axes(reduction, outer, extents, expr.span)) return nullptr;
+  if (!box_outer_axes(reduction, outer, extents)) return nest(std::move(reduction), result, expr);
   tensor::Op op{site_->name + "." + std::string(ast::spelling(std::get<ast::Reduction>(expr.kind).kind)),
                 result->dtype,
                 {},

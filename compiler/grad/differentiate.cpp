@@ -11,6 +11,7 @@
 #include "compiler/grad/transpose.h"
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
+#include "ir/tensor/sequence.h"
 
 namespace corrloom::grad {
 namespace {
@@ -596,6 +597,14 @@ class Differentiation {
 
 std::variant<Derivative, Refusal> differentiate(const tensor::Graph& graph, const std::vector<Variable>& variables,
                                                 bool with_values) {
+  for (const tensor::Op& op : graph.ops) {
+    const auto* compute = std::get_if<tensor::Compute>(&op.kind);
+    if (compute != nullptr && compute->reduction && tensor::is_in_sequence(*compute->reduction))
+      return Refusal{
+          "a reduction inside of one over a range that no dimension bounds cannot be derived; compute it "
+          "before, by a `let` with a written range",
+          op.span};
+  }
   return Differentiation(graph, variables, with_values).run();
 }
 

@@ -81,9 +81,12 @@ ValueId ComputeLowering::trips_of(AxisId axis, const Point& point, ValueId reach
     const Expr& limit = graph_.op(read.source).extents[check.dimension];
     ValueId runs = builder_.apply(Opcode::Gt, {extent, builder_.index(0)});
     if (reached) runs = builder_.apply(Opcode::And, {reached, runs});
+    const ValueId made = check.holds ? evaluate(check.holds, point, {}, {}, {}) : ValueId();
+    if (made) runs = builder_.apply(Opcode::And, {made, runs});
     const Expr subscript = tensor::checked_subscript(check, axes[check.axis].extent, limit);
     const ValueId tested = evaluate(subscript, point, {}, {}, {});
-    const ValueId ok = builder_.check(site_of(read, check.dimension), tested, evaluate(limit, point, {}, {}, {}), runs);
+    ValueId ok = builder_.check(site_of(read, check.dimension), tested, evaluate(limit, point, {}, {}, {}), runs);
+    if (made) ok = builder_.apply(Opcode::Or, {ok, builder_.apply(Opcode::Not, {made})});
     inside = inside ? builder_.apply(Opcode::And, {inside, ok}) : ok;
   }
   return inside ? builder_.apply(Opcode::Select, {inside, extent, builder_.index(0)}) : extent;
@@ -99,7 +102,7 @@ bool ComputeLowering::may_leave(const scalar::Read& read, std::size_t dimension)
 
 bool ComputeLowering::is_checked_as_range(const Expr& read, std::size_t dimension) const {
   return std::any_of(range_checks_.begin(), range_checks_.end(), [&](const tensor::RangeCheck& check) {
-    return check.read == read && check.dimension == dimension;
+    return check.read == read && check.dimension == dimension && check.holds == nullptr;
   });
 }
 

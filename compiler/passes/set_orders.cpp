@@ -11,6 +11,7 @@
 #include "compiler/passes/size_proofs.h"
 #include "compiler/passes/view_places.h"
 #include "ir/affine/affine.h"
+#include "ir/tensor/sequence.h"
 
 namespace corrloom::passes {
 namespace {
@@ -204,6 +205,7 @@ void use_pair_dots(Reduction& reduction, const Reduction& walked, const kernel::
 
 void set_order(const tensor::Graph& graph, Compute& compute, const Compute& walked, const kernel::Target& target) {
   Reduction& reduction = *compute.reduction;
+  if (tensor::is_in_sequence(reduction)) return;
   const bool order_is_free = tensor::is_order_free(reduction) || compute.numerics.order == Numerics::OrderMode::Any;
   if (running_axis(graph, walked)) {
     // One pass for all places beats vectors that begin anew at each.

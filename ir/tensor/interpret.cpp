@@ -158,7 +158,7 @@ class OpRun {
     const scalar::Read* read;
     std::size_t dimension;
     std::int64_t limit;
-    CompiledExpr subscript;
+    CompiledExpr subscript, holds;
   };
 
   void add_axes(const std::vector<Axis>& axes) {
@@ -178,7 +178,9 @@ class OpRun {
       const scalar::Read& read = *scalar::as_read(check.read);
       const std::int64_t limit = source_of(read).extents[check.dimension];
       const Expr subscript = checked_subscript(check, reduction.axes[check.axis].extent, scalar::constant_i64(limit));
-      ranges_.push_back({check.axis, &read, check.dimension, limit, CompiledExpr(subscript, scope_)});
+      const Expr holds = check.holds ? check.holds : scalar::constant(Value::boolean(true));
+      ranges_.push_back(
+          {check.axis, &read, check.dimension, limit, CompiledExpr(subscript, scope_), CompiledExpr(holds, scope_)});
     }
     accumulators_.resize(compiled_.size());
     next_.resize(compiled_.size());
@@ -226,7 +228,7 @@ class OpRun {
   bool range_stays_inside(std::size_t axis) {
     bool inside = true;
     for (CompiledRange& range : ranges_) {
-      if (range.axis != axis) continue;
+      if (range.axis != axis || range.holds.run(frame_) == 0) continue;
       const std::int64_t subscript = range.subscript.run_i64(frame_);
       if (subscript >= 0 && subscript < range.limit) continue;
       note_fault(*range.read, range.dimension, subscript);

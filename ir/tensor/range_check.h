@@ -16,10 +16,12 @@ struct RangeCheck {
   std::size_t dimension;
   Expr first;           ///< over axes that the axis's extent uses too, so it is known wherever the extent is
   std::int64_t stride;  ///< at least 1
+  Expr holds = {};      ///< whether iterations make the read, known as `first` is; null: they do
 };
 
 /// The checks of a reduction's ranges: of reads that are checked (`check runtime`, or not judged yet), that every
-/// iteration of the axis makes, under no condition and in no other range that may be empty.
+/// iteration of the axis makes, under no condition and in no other range that may be empty. In a sequence
+/// (`is_in_sequence`) a read under conditions on the axes inside is one too, where some values of theirs meet them.
 std::vector<RangeCheck> range_checks(const Reduction& reduction);
 
 /// The subscript to check for a range of `extent` elements, against a tensor of `limit` there: the first one outside,

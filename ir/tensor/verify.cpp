@@ -7,6 +7,7 @@
 
 #include "ir/base/match.h"
 #include "ir/scalar/operand_dtypes.h"
+#include "ir/tensor/sequence.h"
 
 namespace corrloom::tensor {
 namespace {
@@ -295,6 +296,8 @@ class Verifier {
     const bool power = order.lanes > 0 && std::has_single_bit(static_cast<std::uint64_t>(order.lanes));
     if (order.kind == Order::Kind::Lanes && (!power || order.lanes > kMaxLanes))
       broken("T16", number(order.lanes) + " lanes: wanted a power of two up to " + number(kMaxLanes));
+    if (order.kind != Order::Kind::Ascending && is_in_sequence(reduction))
+      broken("T23", "an accumulator tells where the reduction stands, but the order is not ascending");
     if (order.kind == Order::Kind::Ascending || is_order_free(reduction)) return;
     if (order.kind == Order::Kind::Any && numerics.order != Numerics::OrderMode::Any)
       broken("T17", "the order is free, but decides bits");

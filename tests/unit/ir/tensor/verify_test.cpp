@@ -282,6 +282,17 @@ TEST(VerifyTensor, T17AFreeOrderDecidesNoBits) {
               }).empty());
 }
 
+TEST(VerifyTensor, T23SequencesAreAscending) {
+  const auto keeps_later = [](Graph& g, Order::Kind kind) {
+    auto& reduction = *compute_of(g).reduction;
+    tensor::Accumulator& sum = reduction.accumulators[0];
+    sum.merge = scalar::accumulator(0, sum.dtype, true);
+    reduction.order = {kind, kind == Order::Kind::Lanes ? 8 : 1};
+  };
+  EXPECT_TRUE(broken_by([&](Graph& g) { keeps_later(g, Order::Kind::Ascending); }).empty());
+  EXPECT_EQ(broken_by([&](Graph& g) { keeps_later(g, Order::Kind::Lanes); }), only("T23"));
+}
+
 TEST(VerifyTensor, T18StrictOrderIsAscending) {
   EXPECT_EQ(broken_by([](Graph& g) {
               compute_of(g).reduction->order = {Order::Kind::Lanes, 8};
