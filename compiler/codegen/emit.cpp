@@ -1,8 +1,6 @@
 #include "compiler/codegen/emit.h"
 
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/IR/DiagnosticInfo.h>
-#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/OptBisect.h>
@@ -18,6 +16,7 @@
 #include "compiler/codegen/buffer_bytes.h"
 #include "compiler/codegen/emit_function.h"
 #include "compiler/codegen/host_passes.h"
+#include "compiler/codegen/llvm_messages.h"
 #include "compiler/codegen/llvm_session.h"
 #include "compiler/codegen/target_description.h"
 #include "ir/base/errors.h"
@@ -85,7 +84,7 @@ struct Session {
   std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module;
-  std::string errors;
+  Messages messages;
 
   void abandon() {
     (void)module.release();
@@ -95,16 +94,8 @@ struct Session {
   }
 };
 
-void collect_diagnostic(const llvm::DiagnosticInfo* info, void* errors) {
-  if (info->getSeverity() != llvm::DS_Error) return;
-  llvm::raw_string_ostream out(*static_cast<std::string*>(errors));
-  llvm::DiagnosticPrinterRawOStream printer(out);
-  info->print(printer);
-  out << '\n';
-}
-
 void build_module(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description) {
-  session.context->setDiagnosticHandlerCallBack(collect_diagnostic, &session.errors);
+  collect_messages(*session.context, session.messages);
   session.machine = make_target_machine(description);
   if (description.ptx_version == 0) {
     session.gate = make_host_gate();
@@ -163,9 +154,11 @@ EmittedCode compile(Session& session, std::span<const KernelSource> kernels, con
     const auto copy = llvm::CloneModule(*session.module);
     code.assembly = generate(session, *copy, llvm::CodeGenFileType::AssemblyFile, breaks_up);
   }
+  session.messages.spills = 0;  // of the code itself
   const auto type = is_ptx ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
   code.bytes = generate(session, *session.module, type, breaks_up);
   if (options.want_assembly && is_ptx) code.assembly = code.bytes;
+  code.spills = session.messages.spills;
   return code;
 }
 
@@ -196,8 +189,8 @@ std::optional<EmittedCode> emit(std::span<const KernelSource> kernels, const ker
   const std::optional<std::string> fatal =
       run_guarded([&] { code = compile(session, kernels, *description, options); });
   if (fatal) session.abandon();
-  CORRLOOM_CHECK(!fatal && session.errors.empty(), "LLVM cannot compile ", names_of(kernels), " for ", target.name,
-                 ": ", session.errors, fatal.value_or(""));
+  CORRLOOM_CHECK(!fatal && session.messages.errors.empty(), "LLVM cannot compile ", names_of(kernels), " for ",
+                 target.name, ": ", session.messages.errors, fatal.value_or(""));
   return code;
 }
 

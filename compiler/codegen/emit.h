@@ -36,6 +36,7 @@ struct EmitOptions {
 struct EmittedCode {
   std::string bytes;    ///< host: a relocatable object; PTX: its text
   int ptx_version = 0;  ///< 63, 70, ...: the `.version` of the text
+  int spills = 0;       ///< values that innermost loops of the host's code store to the stack
   std::string llvm_ir, assembly;
 };
 

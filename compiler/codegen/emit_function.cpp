@@ -11,6 +11,7 @@
 #include "compiler/codegen/emit_check.h"
 #include "compiler/codegen/emit_memory.h"
 #include "compiler/codegen/emit_primitive.h"
+#include "compiler/codegen/llvm_messages.h"
 #include "compiler/codegen/types.h"
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
@@ -35,6 +36,14 @@ bool has_loop_of(const loop::Function& function, Binding binding) {
   bool found = false;
   loop::for_each_block(function.body, [&](const loop::Block& block) {
     for (const loop::Instr& instr : block.instrs) found |= is_loop_of(instr, binding);
+  });
+  return found;
+}
+
+bool holds_loop(const loop::Block& block) {
+  bool found = false;
+  loop::for_each_block(block, [&](const loop::Block& inner) {
+    for (const loop::Instr& instr : inner.instrs) found |= std::holds_alternative<loop::For>(instr.kind);
   });
   return found;
 }
@@ -268,7 +277,7 @@ class FunctionEmitter {
   void emit_loop(const loop::Instr& instr, const loop::For& loop, Value* begin, Value* end) {
     Value* runs = builder_.CreateICmpSLT(begin, end);
     BasicBlock* before = builder_.GetInsertBlock();
-    BasicBlock* inside = new_block("loop");
+    BasicBlock* inside = new_block(holds_loop(loop.body) ? "loop" : kInnermostLoop);
     BasicBlock* after = new_block("done");
     const auto* known = llvm::dyn_cast<llvm::ConstantInt>(runs);
     const bool runs_once = known != nullptr && known->isOne();

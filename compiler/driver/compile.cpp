@@ -337,15 +337,17 @@ CacheKey key_of(const Compiled& compiled, const kernel::Target& target, const Co
            {"interface", std::move(interface)}}};
 }
 
-/// The code as the cache keeps it: the lowest PTX version, a line's end, the bytes.
+/// The code as the cache keeps it: the lowest PTX version, the spills, a line's end, the bytes.
 std::string to_payload(const codegen::EmittedCode& code) {
-  return std::to_string(code.ptx_version) + "\n" + code.bytes;
+  return std::to_string(code.ptx_version) + " " + std::to_string(code.spills) + "\n" + code.bytes;
 }
 std::optional<codegen::EmittedCode> from_payload(const std::string& payload) {
   codegen::EmittedCode code;
   const char* end = payload.data() + payload.size();
-  const auto [next, error] = std::from_chars(payload.data(), end, code.ptx_version);
-  if (error != std::errc{} || next == end || *next != '\n') return std::nullopt;
+  const auto [space, error] = std::from_chars(payload.data(), end, code.ptx_version);
+  if (error != std::errc{} || space == end || *space != ' ') return std::nullopt;
+  const auto [next, other_error] = std::from_chars(space + 1, end, code.spills);
+  if (other_error != std::errc{} || next == end || *next != '\n') return std::nullopt;
   code.bytes.assign(next + 1, end);
   return code;
 }
@@ -359,6 +361,93 @@ auto timed(Compiled& compiled, const std::string& name, const Run& run) {
   return result;
 }
 
+/// The way of a graph that the tensor passes are through with to a program, by one choice of schedule.
+class Generation {
+ public:
+  Generation(const tensor::Graph& graph, const CompileOptions& options, passes::PassContext& ctx,
+             const passes::Observer& observer, Compiled& out)
+      : graph_(graph), options_(options), ctx_(ctx), observer_(observer), out_(out) {}
+
+  /// False when the user's program or schedule is at fault, which is reported.
+  bool run(Diagnostics& diagnostics) {
+    passes::Choices choices;
+    if (options_.keep_reports) ctx_.choices = &choices;
+    const std::optional<schedule::Schedule> schedule =
+        timed(out_, "choose_schedule", [&] { return scheduled(graph_, options_, ctx_); });
+    ctx_.choices = nullptr;
+    if (ctx_.diagnostics.has_errors() || !schedule) return false;
+    out_.schedule_text = schedule::print(*schedule);
+    const passes::Scheduled staged =
+        timed(out_, "apply_staging", [&] { return passes::apply_staging(graph_, *schedule, ctx_); });
+    passes::require_verified(staged.graph, "apply_staging");
+    const std::vector<loop::Function> functions = lower(staged, choices);
+    std::optional<CompiledProgram> program =
+        ProgramBuilder(staged.graph, kernels_, options_.target, options_.constants).run(diagnostics);
+    if (!program) return false;
+    std::optional<codegen::EmittedCode> code = find_or_emit(functions, *program, diagnostics);
+    if (!code) return false;
+    spills_ = code->spills;
+    program->code = std::move(code->bytes);
+    program->ptx_version = code->ptx_version;
+    out_.llvm_text = std::move(code->llvm_ir);
+    out_.assembly_text = std::move(code->assembly);
+    out_.program = std::make_shared<const CompiledProgram>(*std::move(program));
+    return true;
+  }
+
+  /// Values that the innermost loops store to the stack.
+  int spills() const { return spills_; }
+
+ private:
+  std::vector<loop::Function> lower(const passes::Scheduled& staged, const passes::Choices& choices) {
+    kernels_ =
+        timed(out_, "lower_to_loops", [&] { return passes::lower_to_loops(staged.graph, staged.schedule, ctx_); });
+    std::vector<loop::Function> functions;
+    for (const passes::LoweredKernel& kernel : kernels_) {
+      passes::require_verified(kernel.function, "lower_to_loops");
+      functions.push_back(passes::run_loop_passes(kernel.function, ctx_, observer_));
+      out_.loop_text += loop::print(functions.back());
+      if (options_.keep_reports)
+        out_.reports.push_back(passes::report_kernel(staged.graph, staged.schedule, kernel, options_.target, choices));
+    }
+    return functions;
+  }
+
+  std::optional<codegen::EmittedCode> find_or_emit(const std::vector<loop::Function>& functions,
+                                                   const CompiledProgram& program, Diagnostics& diagnostics) {
+    out_.cache_key = key_of(out_, options_.target, program);
+    const bool wants_texts = options_.keep_llvm || options_.keep_assembly;
+    const DiskCache* cache = wants_texts || build_id().empty() ? nullptr : options_.cache.get();
+    std::optional<codegen::EmittedCode> code;
+    if (cache != nullptr) {
+      const std::optional<std::string> payload = timed(out_, "cache", [&] { return cache->find(out_.cache_key); });
+      if (payload) code = from_payload(*payload);
+      out_.from_cache = code.has_value();
+    }
+    if (code) return code;
+    const codegen::EmitOptions emit_options{options_.keep_llvm, options_.keep_assembly};
+    code = timed(out_, "emit", [&] {
+      return codegen::emit(ProgramBuilder::sources(functions, program), options_.target, emit_options, diagnostics);
+    });
+    if (code && cache != nullptr) cache->store(out_.cache_key, to_payload(*code));
+    return code;
+  }
+
+  const tensor::Graph& graph_;
+  const CompileOptions& options_;
+  passes::PassContext& ctx_;
+  const passes::Observer& observer_;
+  Compiled& out_;
+  std::vector<passes::LoweredKernel> kernels_;
+  int spills_ = 0;
+};
+
+/// A register tile that the processor has too few registers for stores more values than that in each step. Fewer are
+/// addresses, which cost little.
+constexpr int kManySpills = 8;
+/// How often a schedule is chosen again, each time as if there were a quarter fewer registers.
+constexpr int kMostRetries = 2;
+
 }  // namespace
 
 std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& options, Diagnostics& diagnostics) {
@@ -367,72 +456,41 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
   ctx.target = options.target;
   ctx.bindings = options.bindings;
   ctx.constants = options.constants;
-  passes::Choices choices;
-  if (options.keep_reports) ctx.choices = &choices;
   passes::Observer observer = options.observer;
+  Compiled* timed_into = &out;
   observer.timed = [&](std::string_view pass, std::chrono::nanoseconds time) {
-    out.times.emplace_back(pass, time);
+    timed_into->times.emplace_back(pass, time);
     if (options.observer.timed) options.observer.timed(pass, time);
   };
-  const auto failed = [&] {
-    if (!ctx.diagnostics.has_errors()) return false;
+  const auto report = [&] {
     for (const Diagnostic& entry : ctx.diagnostics.entries())
       diagnostics.report(entry.code, entry.span, entry.title, entry.label).notes = entry.notes;
-    return true;
   };
 
   passes::require_verified(graph, "lowering the source");
   graph = passes::run_tensor_passes(std::move(graph), ctx, observer);
   if (!ctx.diagnostics.has_errors()) limit_check_sites(graph, ctx.diagnostics);
-  if (failed()) return std::nullopt;
+  if (ctx.diagnostics.has_errors()) return report(), std::nullopt;
   out.tensor_text = tensor::print(graph);
   out.graph = std::make_shared<const tensor::Graph>(graph);
 
-  const std::optional<schedule::Schedule> schedule =
-      timed(out, "choose_schedule", [&] { return scheduled(graph, options, ctx); });
-  if (failed() || !schedule) return std::nullopt;
-  out.schedule_text = schedule::print(*schedule);
-  const passes::Scheduled staged =
-      timed(out, "apply_staging", [&] { return passes::apply_staging(std::move(graph), *schedule, ctx); });
-  passes::require_verified(staged.graph, "apply_staging");
-
-  const std::vector<passes::LoweredKernel> kernels =
-      timed(out, "lower_to_loops", [&] { return passes::lower_to_loops(staged.graph, staged.schedule, ctx); });
-  std::vector<loop::Function> functions;
-  for (const passes::LoweredKernel& kernel : kernels) {
-    passes::require_verified(kernel.function, "lower_to_loops");
-    functions.push_back(passes::run_loop_passes(kernel.function, ctx, observer));
-    out.loop_text += loop::print(functions.back());
-    if (options.keep_reports)
-      out.reports.push_back(passes::report_kernel(staged.graph, staged.schedule, kernel, options.target, choices));
+  std::optional<Compiled> best;
+  int least_spills = 0;
+  for (int retry = 0; retry <= kMostRetries; ++retry) {
+    Compiled next = out;
+    timed_into = &next;
+    Generation generation(graph, options, ctx, observer, next);
+    if (!generation.run(diagnostics)) return report(), std::nullopt;
+    out.times = next.times;
+    if (!best || generation.spills() < least_spills) {
+      best = std::move(next);
+      least_spills = generation.spills();
+    }
+    if (least_spills < kManySpills || options.schedule) break;
+    ctx.target.vector_registers = ctx.target.vector_registers * 3 / 4;
   }
-
-  std::optional<CompiledProgram> program =
-      ProgramBuilder(staged.graph, kernels, options.target, options.constants).run(diagnostics);
-  if (!program) return std::nullopt;
-  out.cache_key = key_of(out, options.target, *program);
-  const bool wants_texts = options.keep_llvm || options.keep_assembly;
-  const DiskCache* cache = wants_texts || build_id().empty() ? nullptr : options.cache.get();
-  std::optional<codegen::EmittedCode> code;
-  if (cache != nullptr) {
-    const std::optional<std::string> payload = timed(out, "cache", [&] { return cache->find(out.cache_key); });
-    if (payload) code = from_payload(*payload);
-    out.from_cache = code.has_value();
-  }
-  if (!code) {
-    const codegen::EmitOptions emit_options{options.keep_llvm, options.keep_assembly};
-    code = timed(out, "emit", [&] {
-      return codegen::emit(ProgramBuilder::sources(functions, *program), options.target, emit_options, diagnostics);
-    });
-    if (!code) return std::nullopt;
-    if (cache != nullptr) cache->store(out.cache_key, to_payload(*code));
-  }
-  program->code = std::move(code->bytes);
-  program->ptx_version = code->ptx_version;
-  out.llvm_text = std::move(code->llvm_ir);
-  out.assembly_text = std::move(code->assembly);
-  out.program = std::make_shared<const CompiledProgram>(*std::move(program));
-  return out;
+  best->times = std::move(out.times);
+  return best;
 }
 
 bool check_call(tensor::Graph graph, const std::map<std::string, scalar::Value>& values, Diagnostics& diagnostics) {

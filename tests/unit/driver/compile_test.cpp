@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -68,6 +69,39 @@ TEST(Compile, PtxIsMadeForEveryArchitecture) {
     EXPECT_NE(compiled->program->code.find(".target " + std::string(arch)), std::string::npos);
     EXPECT_NE(compiled->program->code.find(".visible .entry " + compiled->program->kernels[0].name), std::string::npos);
   }
+}
+
+constexpr const char* kProduct = R"(
+graph @product(%A: f32[96, 64], %B: f32[64, 128]) -> (%Y) {
+  %Y: f32[96, 128] = compute [i: 96, j: 128] reduce [k: 64] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%A[i, k], %B[k, j], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)";
+
+std::ptrdiff_t choices_of(const Compiled& compiled) {
+  return std::count_if(compiled.times.begin(), compiled.times.end(),
+                       [](const auto& step) { return step.first == "choose_schedule"; });
+}
+
+// A target that claims twice the registers it has gets a tile that spills, and then a smaller one.
+TEST(Compile, ASpillingTileIsChosenAgain) {
+  Diagnostics diagnostics;
+  CompileOptions options;
+  options.target = host();
+  const auto fitting = compile(testing::parsed_graph_without_places(kProduct), options, diagnostics);
+  options.target.vector_registers *= 2;
+  const auto spilling = compile(testing::parsed_graph_without_places(kProduct), options, diagnostics);
+  ASSERT_TRUE(fitting && spilling) << diagnostics.render();
+  EXPECT_EQ(choices_of(*fitting), 1);
+  EXPECT_GT(choices_of(*spilling), 1);
+
+  options.schedule = std::make_shared<SourceFile>("first.sched", spilling->schedule_text);
+  const auto given = compile(testing::parsed_graph_without_places(kProduct), options, diagnostics);
+  ASSERT_TRUE(given) << diagnostics.render();
+  EXPECT_EQ(given->program->code, spilling->program->code);
+  EXPECT_EQ(choices_of(*given), 1);
 }
 
 constexpr const char* kLoopForm = R"(
