@@ -250,22 +250,39 @@ void MemoryEmitter::store_run(const Access& access, Value* value) {
     return;
   }
   has_streamed_ = true;
-  llvm::LLVMContext& context = builder_.getContext();
   const int bytes = access.type.lanes * byte_size(access.type.dtype);
-  llvm::Function* function = builder_.GetInsertBlock()->getParent();
-  auto* past = llvm::BasicBlock::Create(context, "stream", function);
-  auto* plain = llvm::BasicBlock::Create(context, "store", function);
-  auto* after = llvm::BasicBlock::Create(context, "stored", function);
-  builder_.CreateCondBr(is_aligned(access, bytes), past, plain, llvm::MDBuilder(context).createLikelyBranchWeights());
-  builder_.SetInsertPoint(past);
-  llvm::StoreInst* store = builder_.CreateAlignedStore(value, pointer, llvm::Align(static_cast<std::uint64_t>(bytes)));
+  Value* aligned = is_aligned(access, bytes);
+  if (!joins_streams(aligned)) begin_streams(aligned);
+  llvm::IRBuilder<> past(streams_.past->getTerminator()), plain(streams_.plain->getTerminator());
+  llvm::StoreInst* store = past.CreateAlignedStore(value, pointer, llvm::Align(static_cast<std::uint64_t>(bytes)));
   llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
-  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context, one));
-  builder_.CreateBr(after);
-  builder_.SetInsertPoint(plain);
-  builder_.CreateAlignedStore(value, pointer, llvm::Align(alignment(access)));
-  builder_.CreateBr(after);
-  builder_.SetInsertPoint(after);
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(builder_.getContext(), one));
+  plain.CreateAlignedStore(value, pointer, llvm::Align(alignment(access)));
+}
+
+/// Two ways to store: past the caches when `aligned`, and through them.
+void MemoryEmitter::begin_streams(Value* aligned) {
+  llvm::LLVMContext& context = builder_.getContext();
+  llvm::BasicBlock* head = builder_.GetInsertBlock();
+  const auto block = [&](const char* name) { return llvm::BasicBlock::Create(context, name, head->getParent()); };
+  streams_ = {aligned, head, block("stream"), block("store"), block("stored")};
+  builder_.CreateCondBr(aligned, streams_.past, streams_.plain, llvm::MDBuilder(context).createLikelyBranchWeights());
+  for (llvm::BasicBlock* way : {streams_.past, streams_.plain}) llvm::IRBuilder<>(way).CreateBr(streams_.after);
+  builder_.SetInsertPoint(streams_.after);
+}
+
+/// Whether the stores before have just asked the same and nothing has touched memory since. What was computed since
+/// then moves in front of the question: one for all stores of a tile leaves their values in one block, where the
+/// instructions of one can fill the gaps of another's.
+bool MemoryEmitter::joins_streams(Value* aligned) {
+  llvm::BasicBlock* here = builder_.GetInsertBlock();
+  if (here != streams_.after || aligned != streams_.aligned) return false;
+  for (const llvm::Instruction& since : *here) {
+    if (since.mayReadOrWriteMemory() || llvm::isa<llvm::PHINode>(since)) return false;
+  }
+  streams_.head->splice(streams_.head->getTerminator()->getIterator(), here);
+  builder_.SetInsertPoint(here);
+  return true;
 }
 
 void MemoryEmitter::store_each(const Access& access, Value* value) {

@@ -61,6 +61,8 @@ class MemoryEmitter {
   llvm::Value* load_each(const Access& access);
   void store_lanes(const Access& access, llvm::Value* value);
   void store_run(const Access& access, llvm::Value* value);
+  void begin_streams(llvm::Value* aligned);
+  bool joins_streams(llvm::Value* aligned);
   bool may_stream(const Access& access) const;
   llvm::Value* is_aligned(const Access& access, int bytes);
   void store_each(const Access& access, llvm::Value* value);
@@ -71,6 +73,13 @@ class MemoryEmitter {
   const Body& body_;
   std::vector<Place> places_;  ///< by BufferId
   bool has_streamed_ = false;
+  /// The last question whether stores may go past the caches: what is asked, and the blocks before, of both answers and
+  /// behind.
+  struct Streams {
+    llvm::Value* aligned = nullptr;
+    llvm::BasicBlock *head = nullptr, *past = nullptr, *plain = nullptr, *after = nullptr;
+  };
+  Streams streams_;
   /// Whether a buffer's address is a multiple of so many bytes: computed once, at the entry.
   std::map<std::pair<loop::BufferId, int>, llvm::Value*> aligned_;
 };

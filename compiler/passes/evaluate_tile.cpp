@@ -26,24 +26,35 @@ ValueId TileEvaluator::except(ValueId guard, ValueId condition) {
   return both(guard, builder_.apply(Opcode::Not, {condition}));
 }
 
-// A stack of its own instead of recursion: expanded expressions are deep.
 ValueId TileEvaluator::evaluate(const Expr& expr, ValueId present) {
+  begin(expr, present);
+  while (step()) {
+  }
+  return result();
+}
+
+void TileEvaluator::begin(const Expr& expr, ValueId present) {
+  root_ = expr;
   present_ = present;
   done_.clear();
-  std::vector<Wanted> stack{{expr, {}}};
-  while (!stack.empty()) {
-    const Wanted wanted = stack.back();
+  stack_ = {{expr, {}}};
+}
+
+// A stack of its own instead of recursion: expanded expressions are deep.
+bool TileEvaluator::step() {
+  while (!stack_.empty()) {
+    const Wanted wanted = stack_.back();
     if (is_done(wanted)) {
-      stack.pop_back();
+      stack_.pop_back();
     } else if (const std::optional<Wanted> missing = next_missing(wanted)) {
-      stack.push_back(*missing);
+      stack_.push_back(*missing);
     } else {
-      const ValueId result = combine(wanted);
-      done_.emplace(std::make_pair(wanted.first.get(), wanted.second), result);
-      stack.pop_back();
+      done_.emplace(std::make_pair(wanted.first.get(), wanted.second), combine(wanted));
+      stack_.pop_back();
+      return true;
     }
   }
-  return value(expr, {});
+  return false;
 }
 
 /// The first operand that must be evaluated before `wanted` can be.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "compiler/passes/function_builder.h"
 #include "ir/scalar/expr.h"
@@ -40,6 +41,12 @@ class TileEvaluator {
   /// least, so that a read that is the same in all lanes always happens.
   loop::ValueId evaluate(const scalar::Expr& expr, loop::ValueId present = {});
 
+  /// The same in steps, so that evaluators can take turns: `begin`, `step` until it is false, `result`.
+  void begin(const scalar::Expr& expr, loop::ValueId present);
+  /// Writes the next node; false when all are written.
+  bool step();
+  loop::ValueId result() const { return value(root_, {}); }
+
  private:
   /// A node and the condition under which it is wanted.
   using Wanted = std::pair<scalar::Expr, loop::ValueId>;
@@ -59,7 +66,9 @@ class TileEvaluator {
   FunctionBuilder& builder_;
   Leaves leaves_;
   const std::set<const scalar::Node*>& assumed_;
+  scalar::Expr root_;
   loop::ValueId present_;
+  std::vector<Wanted> stack_;
   std::map<std::pair<const scalar::Node*, loop::ValueId>, loop::ValueId> done_;
 };
 

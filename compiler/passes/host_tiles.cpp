@@ -19,7 +19,7 @@ constexpr std::int64_t kMaxRows = 14, kMaxVectors = 6, kMaxStreamVectors = 16;
 /// Most operations of the points of a tile whose rows share what they read.
 constexpr double kMostStencil = 256;
 /// Operations of a body of which one vector at a time is enough.
-constexpr double kLongBody = 24;
+constexpr double kLongBody = 96;
 /// Taps of a long window that are unrolled together.
 constexpr std::int64_t kLongWindow = 6;
 

@@ -27,6 +27,9 @@ namespace {
 constexpr std::size_t kMostSplits = 2, kMostBorders = 2;
 /// Fewest rows of a tile for which a store that is contiguous along them goes through a transpose.
 constexpr std::size_t kTransposedRows = 4;
+/// Points of a tile whose instructions take turns, and nodes of a body from which on they do: the processor does not
+/// look as far ahead as from one long chain of operations to the next.
+constexpr std::size_t kTogether = 2, kLongBody = 24;
 
 bool reads_anything(const Expr& expr) {
   bool found = false;
@@ -571,20 +574,23 @@ ValueId ComputeLowering::mask_of(const Point& point) {
   return {};
 }
 
+TileEvaluator ComputeLowering::evaluator(const Point& point, const std::vector<ValueId>& accumulators,
+                                         const std::vector<ValueId>& others) {
+  return {builder_,
+          {[&](AxisId axis) { return point.at(axis).value; },
+           [&](int index, bool other) { return (other ? others : accumulators)[static_cast<std::size_t>(index)]; },
+           [&](TensorId tensor) { return kernel_.buffers.at(tensor); },
+           [&](TensorId tensor) -> const std::vector<ValueId>* {
+             const auto origin = kernel_.origins.find(tensor);
+             return origin == kernel_.origins.end() ? nullptr : &origin->second;
+           },
+           [&](const Expr& read, std::size_t k) { return check_of(read, k); }},
+          assumed_};
+}
+
 ValueId ComputeLowering::evaluate(const Expr& expr, const Point& point, const std::vector<ValueId>& accumulators,
                                   const std::vector<ValueId>& others, ValueId guard) {
-  TileEvaluator evaluator(
-      builder_,
-      {[&](AxisId axis) { return point.at(axis).value; },
-       [&](int index, bool other) { return (other ? others : accumulators)[static_cast<std::size_t>(index)]; },
-       [&](TensorId tensor) { return kernel_.buffers.at(tensor); },
-       [&](TensorId tensor) -> const std::vector<ValueId>* {
-         const auto origin = kernel_.origins.find(tensor);
-         return origin == kernel_.origins.end() ? nullptr : &origin->second;
-       },
-       [&](const Expr& read, std::size_t k) { return check_of(read, k); }},
-      assumed_);
-  return evaluator.evaluate(expr, guard);
+  return evaluator(point, accumulators, others).evaluate(expr, guard);
 }
 
 void ComputeLowering::register_tile(std::size_t level, const Tiles& tiles) {
@@ -602,9 +608,22 @@ void ComputeLowering::register_tile(std::size_t level, const Tiles& tiles) {
 
 void ComputeLowering::store_tile(const std::vector<Point>& tile_points, const Accumulators& accumulators) {
   std::vector<Result> results;
-  for (std::size_t k = 0; k < tile_points.size(); ++k) {
-    const ValueId mask = mask_of(tile_points[k]);
-    results.push_back({tile_points[k], evaluate(compute_.body, tile_points[k], accumulators[k], {}, mask)});
+  std::size_t nodes = 0;
+  scalar::for_each_node(compute_.body, [&](const Expr&) { ++nodes; });
+  const std::size_t together = nodes > kLongBody ? kTogether : 1;
+  const std::vector<ValueId> no_others;
+  for (std::size_t first = 0; first < tile_points.size(); first += together) {
+    const std::size_t end = std::min(first + together, tile_points.size());
+    std::vector<TileEvaluator> evaluators;
+    for (std::size_t k = first; k < end; ++k) {
+      evaluators.push_back(evaluator(tile_points[k], accumulators[k], no_others));
+      evaluators.back().begin(compute_.body, mask_of(tile_points[k]));
+    }
+    for (bool any = true; any;) {
+      any = false;
+      for (TileEvaluator& each : evaluators) any |= each.step();
+    }
+    for (std::size_t k = first; k < end; ++k) results.push_back({tile_points[k], evaluators[k - first].result()});
   }
   prefetch(compute_.body, tile_points);
   store(results);

@@ -171,6 +171,9 @@ class ComputeLowering {
   void prefetch(const scalar::Expr& root, const std::vector<Point>& points);
   std::optional<std::vector<loop::ValueId>> prefetched(const scalar::Read& read, const Point& point);
 
+  /// At a point, which is kept, as the values are.
+  TileEvaluator evaluator(const Point& point, const std::vector<loop::ValueId>& accumulators,
+                          const std::vector<loop::ValueId>& others);
   loop::ValueId evaluate(const scalar::Expr& expr, const Point& point, const std::vector<loop::ValueId>& accumulators,
                          const std::vector<loop::ValueId>& others, loop::ValueId guard);
   loop::ValueId mask_of(const Point& point);
