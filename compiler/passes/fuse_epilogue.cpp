@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/passes/constant_values.h"
 #include "compiler/passes/readers.h"
 
 namespace corrloom::passes {
@@ -37,6 +38,15 @@ bool reads_only_own_element(const Op& op, const Compute& consumer, TensorId sour
 
 bool have_same_extents(const Op& a, const Op& b) {
   return std::equal(a.extents.begin(), a.extents.end(), b.extents.begin(), b.extents.end(), scalar::same);
+}
+
+/// By op: whether its value is made once, before the calls. Nothing is where a dimension is open.
+std::vector<bool> made_before_calls(const Graph& graph, const PassContext& ctx) {
+  const bool is_open = std::any_of(graph.symbols.begin(), graph.symbols.end(), [](const tensor::Symbol& symbol) {
+    return symbol.kind == tensor::Symbol::Kind::Dimension;
+  });
+  if (ctx.constants.empty() || is_open) return std::vector<bool>(graph.ops.size(), false);
+  return constant_values(graph, ctx.constants);
 }
 
 /// The reduction that `op` can take over, or an id that names nothing.
@@ -75,13 +85,14 @@ Compute on_axes_of(const Compute& consumer, const Op& producer, Graph& graph) {
 
 Graph fuse_epilogue(Graph graph, PassContext& ctx) {
   const std::vector<int> readers = count_readers(graph);
+  const std::vector<bool> constant = made_before_calls(graph, ctx);
   // Producers stand before readers: a chain of epilogues is taken up in this one sweep.
   for (std::size_t k = 0; k < graph.ops.size(); ++k) {
     const auto* compute = std::get_if<Compute>(&graph.ops[k].kind);
     if (compute == nullptr || compute->reduction) continue;
     const Compute consumer = *compute;
     const TensorId source = reduction_to_fuse(graph, graph.ops[k], consumer, readers);
-    if (!source) continue;
+    if (!source || (constant[static_cast<std::size_t>(source.index)] && !constant[k])) continue;
     Compute fused = on_axes_of(consumer, graph.op(source), graph);
     const Expr result = fused.body;
     fused.body = scalar::rewrite(consumer.body, [&](const Expr& node) -> Expr {

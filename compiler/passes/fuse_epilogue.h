@@ -12,7 +12,8 @@ namespace corrloom::passes {
 /// becomes
 ///   %y: f32[4] = compute [i: 4] reduce [k: 9] ascending { acc %sum ... yield max(add(%sum, %b[i]), 0.0:f32) }
 ///
-/// Acts when the op reads the reduction at its own element only and is its only reader.
+/// Acts when the op reads the reduction at its own element only and is its only reader, but not when the reduction is
+/// made once before the calls and the op is not.
 /// Requires: `contract_fma` has run (a fence between the two is gone).
 /// Preserves: the value of every output, bit for bit.
 /// Leaves behind: the reduction, unread; `remove_dead_ops` drops it.

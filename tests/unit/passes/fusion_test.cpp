@@ -167,6 +167,29 @@ TEST(FuseEpilogue, KeepsAReductionThatIsReadElsewhere) {
   EXPECT_THAT(after({fuse_epilogue}, graph("neg(%s[a])", "%y, %s")), HasSubstr("%s["));          // a result
 }
 
+TEST(FuseEpilogue, LeavesWhatIsMadeBeforeTheCalls) {
+  const char* const text = R"(
+graph @g(%w: f32[3, 4], %x: f32[3]) -> (%y) {
+  %s: f32[3] = compute [i: 3] reduce [k: 4] ascending {
+    acc %sum: f32 = 0.0:f32 step add(%sum, %w[i, k]) merge add(%sum, %sum.other)
+    yield %sum
+  }
+  %r: f32[3] = compute [a: 3] {
+    yield neg(%s[a])
+  }
+  %y: f32[3] = compute [c: 3] {
+    yield add(%r[c], %x[c])
+  }
+}
+)";
+  PassContext ctx;
+  ctx.constants = {"w"};
+  const std::string kept = after({fuse_epilogue}, text, ctx);
+  EXPECT_THAT(kept, HasSubstr("yield neg(%sum)"));          // as constant as the sum
+  EXPECT_THAT(kept, HasSubstr("yield add(%r[c], %x[c])"));  // of the call
+  EXPECT_THAT(after({fuse_epilogue}, text), HasSubstr("yield add(neg(%sum), %x[c])"));
+}
+
 TEST(RemoveDeadOps, KeepsInputsAndWhatResultsNeed) {
   EXPECT_EQ(after({remove_dead_ops}, R"(
 graph @g(%x: f32[3], %unused: f32[2]) -> (%y) {
