@@ -32,7 +32,7 @@ struct Or {
   }
 };
 struct Xor {
-  static constexpr Follow kFollow = Follow::Spreads;
+  static constexpr Follow kFollow = Follow::SpreadsBits;
   template <class T>
   static T apply(T a, T b) {
     return a ^ b;
@@ -103,6 +103,7 @@ void decode_not(Decode& c) {
     c.inst.fn = invert_predicate;
     return;
   }
+  if (!logical) c.inst.follow = Follow::SpreadsBits;
   c.inst.d = c.writes(0, type);
   c.inst.a = c.reads(1, type);
   switch (type) {

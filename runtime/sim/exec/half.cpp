@@ -153,6 +153,7 @@ void half_operands(Decode& c, const HalfType& half, size_t count) {
   c.expect_operands(count);
   c.inst.klass = Class::Fp16;
   c.inst.flops = half.packed ? 2 : 1;
+  if (half.packed) c.inst.follow = Follow::SpreadsPairs;
   c.inst.d = c.writes(0, half.type);
   c.inst.a = c.reads(1, half.type);
   if (count > 2) c.inst.b = c.reads(2, half.type);
@@ -242,6 +243,7 @@ bool decode_pair_or_mixed(Decode& c, PairOp op) {
   c.inst.flops = uint8_t((op == PairOp::Fma ? 2 : 1) * (pair ? 2 : 1));
   c.expect_operands(op == PairOp::Fma ? 4 : 3);
   if (pair) {
+    c.inst.follow = Follow::SpreadsPairs;
     c.inst.m1 = c.mods.take("ftz");
     c.mods.take("f32x2");
     c.inst.d = c.writes(0, Type::B64);

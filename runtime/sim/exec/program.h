@@ -73,19 +73,21 @@ enum class Class : uint8_t {
 
 /// How an instruction treats operands whose values are undefined; see exec/undefined.h.
 enum class Follow : uint8_t {
-  ByClass,      ///< Uses for what touches memory, control or other lanes, else Spreads; settled by the decoder
-  Spreads,      ///< results are undefined in the lanes where an operand is
-  Moves,        ///< all operands are data that it moves: executed on the undefined bits themselves
-  MovesFirst,   ///< the same, but operands b and c say where to
-  MovesTwo,     ///< a and b are moved, c says which
-  And,          ///< a defined 0 decides
-  Or,           ///< a defined 1 decides
-  Compares,     ///< a comparison combined with a predicate
-  SpreadsWide,  ///< a value of one lane reaches all lanes
-  Ballots,      ///< one bit for each lane reaches all lanes
-  Loads,        ///< ld: address only, the rest when it executes
-  Stores,       ///< st: likewise
-  Uses,         ///< an undefined operand decides something: a finding
+  ByClass,       ///< Uses for what touches memory, control or other lanes, else Spreads; settled by the decoder
+  Spreads,       ///< results are undefined in the lanes where an operand is
+  SpreadsBits,   ///< bits of results are undefined where a bit in the same place of an operand is
+  SpreadsPairs,  ///< a half of the result is undefined where that half of an operand is
+  Moves,         ///< all operands are data that it moves: executed on the undefined bits themselves
+  MovesFirst,    ///< the same, but operands b and c say where to
+  MovesTwo,      ///< a and b are moved, c says which
+  And,           ///< a defined 0 decides
+  Or,            ///< a defined 1 decides
+  Compares,      ///< a comparison combined with a predicate
+  SpreadsWide,   ///< a value of one lane reaches all lanes
+  Ballots,       ///< one bit for each lane reaches all lanes
+  Loads,         ///< ld: address only, the rest when it executes
+  Stores,        ///< st: likewise
+  Uses,          ///< an undefined operand decides something: a finding
 };
 
 /// A register that an instruction reads or writes.

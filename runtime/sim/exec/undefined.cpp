@@ -241,6 +241,30 @@ void follow_logic(Following& f, bool is_or) {
   shadow.set(f.unsure, true, f.origin);
 }
 
+/// A bit of the result, or with `pairs` a half of it, follows the operands' bits in the same place.
+void follow_places(Following& f, bool pairs) {
+  const Operand* d = nullptr;
+  f.each(Operand::Role::Write, [&](const Operand& o) { d = &o; });
+  if (d->bytes == 0) return f.set_results((f.any_undefined() & f.active) | f.unsure);
+  const uint32_t half = 4u * d->bytes;
+  const uint64_t upper = ~uint64_t{0} << half;
+  Shadow result(f.frame, *d);
+  for_lanes(f.active, [&](int lane) {
+    uint64_t undefined = 0;
+    f.each(Operand::Role::Read, [&](const Operand& o) {
+      Shadow operand(f.frame, o);
+      if (operand.origin() == 0) return;
+      uint64_t bits = 0;
+      std::memcpy(&bits, operand.lane(lane), o.bytes);
+      undefined |= bits;
+    });
+    if (pairs) undefined = ((undefined & upper) != 0 ? upper : 0) | ((undefined & ~upper) != 0 ? ~upper : 0);
+    std::memcpy(result.lane(lane), &undefined, d->bytes);
+  });
+  result.settle(f.origin);
+  result.set(f.unsure, true, f.origin);
+}
+
 /// setp with .and or .or: the combined predicate may decide.
 void follow_compare(Following& f, bool is_or) {
   const Inst& inst = f.inst;
@@ -298,6 +322,9 @@ void follow_undefined(Warp& warp, const Inst& inst, LaneMask mask, LaneMask acti
   });
   if (f.origin == 0) return f.set_results(0);
   switch (inst.follow) {
+    case Follow::SpreadsBits:
+    case Follow::SpreadsPairs:
+      return follow_places(f, inst.follow == Follow::SpreadsPairs);
     case Follow::Moves:
       return move_bits(f, 0);
     case Follow::MovesFirst:
@@ -405,7 +432,9 @@ void store_bits(Warp& warp, const Inst& inst, int lane, const Located& at, const
       uint32_t offset = 0;
       Block& block = shared_owner(warp, inst, lane, at.address, offset);
       for (uint32_t i = 0; i < bytes; ++i) {
-        if (bits[i] != std::byte(0)) block.shared_state[offset + i] &= uint8_t(~Block::kWritten);
+        // What is known of shared memory is known by bytes: one that is defined in part, as of bit-fields, counts as
+        // written.
+        if (bits[i] == std::byte(0xFF)) block.shared_state[offset + i] &= uint8_t(~Block::kWritten);
       }
       return;
     }

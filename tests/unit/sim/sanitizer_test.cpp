@@ -192,6 +192,20 @@ TEST(Sanitizer, UndefinedValuesAreFollowedToTheirUse) {
       {"st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; .reg .b16 %l, %h; mov.b32 {%l, %h}, %x; st.global.u16 [%o], %h;",
        "st.shared.u16 [%a], %t; ld.shared.u32 %x, [%a]; .reg .b16 %l, %h; mov.b32 {%l, %h}, %x; st.global.u16 [%o], "
        "%l;"},
+      {"st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; xor.b32 %x, %x, 5; not.b32 %x, %x; and.b32 %y, %x, 511; "
+       "st.global.u32 [%o], %y;",
+       "st.shared.u8 [%a], %t; ld.shared.u32 %x, [%a]; xor.b32 %x, %x, 5; not.b32 %x, %x; and.b32 %y, %x, 255; "
+       "st.global.u32 [%o], %y;"},
+      // A pair of halves of which one is undefined.
+      {"st.shared.u16 [%a], %t; ld.shared.u32 %x, [%a]; mul.f16x2 %x, %x, %x; shr.u32 %y, %x, 16; "
+       "st.global.u32 [%o], %y;",
+       "st.shared.u16 [%a], %t; ld.shared.u32 %x, [%a]; mul.f16x2 %x, %x, %x; and.b32 %y, %x, 65535; "
+       "st.global.u32 [%o], %y;"},
+      // A bit-field: the rest of its word was there before.
+      {"and.b32 %x, %x, -2048; or.b32 %x, %x, %t; st.shared.u32 [%a], %x; ld.shared.u32 %y, [%a]; shr.u32 %y, %y, 16; "
+       "st.global.u32 [%o], %y;",
+       "and.b32 %x, %x, -2048; or.b32 %x, %x, %t; st.shared.u32 [%a], %x; ld.shared.u32 %y, [%a]; and.b32 %y, %y, "
+       "2047; st.global.u32 [%o], %y;"},
       // Through a shuffle, the warp's votes, memory, and a call.
       {"setp.lt.u32 %p, %t, 16; @%p mov.u32 %x, 1; shfl.sync.idx.b32 %y, %x, 16, 31, -1; st.global.u32 [%o], %y;",
        "setp.lt.u32 %p, %t, 16; @%p mov.u32 %x, 1; shfl.sync.idx.b32 %y, %x, 15, 31, -1; st.global.u32 [%o], %y;"},
