@@ -162,6 +162,11 @@ class Checker {
   bool are_type_parameters_sound(const std::vector<ast::TypeParameter>& parameters) {
     bool is_sound = true;
     for (const ast::TypeParameter& parameter : parameters) {
+      if (parse_dtype(parameter.name.text)) {
+        diagnostics_.report(Code::E0204, parameter.name.span,
+                            quoted(parameter.name.text) + " hides the dtype of that name", "wanted a new name");
+        is_sound = false;
+      }
       if (!kinds_of_class(parameter.type_class.text).empty()) continue;
       diagnostics_.report(Code::E0232, parameter.type_class.span,
                           "there is no class " + quoted(parameter.type_class.text),

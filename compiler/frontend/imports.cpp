@@ -85,6 +85,10 @@ class Loader {
   void define(Module& module, const ast::Item& item) {
     const ast::Name* name = name_of(item);
     if (name == nullptr) return;
+    // `f32(x)` is a cast everywhere.
+    if (parse_dtype(name->text))
+      diagnostics_.report(Code::E0204, name->span, "`" + name->text + "` hides the dtype of that name",
+                          "wanted a new name");
     const auto [place, is_new] = module.items.emplace(name->text, &item);
     if (is_new) return;
     diagnostics_.report(Code::E0202, name->span, "`" + name->text + "` is defined twice", "second definition")

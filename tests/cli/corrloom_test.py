@@ -90,8 +90,8 @@ class LargePrograms(CorrloomTest):
         self.assertIn("[1. 1.]", self.runs(f"op f(X: f32[N]) -> Y: f32[N] {{\n{twice}  Y[i] = T59[i]\n}}\n", "X=ones[2]"))
 
     def test_many_definitions(self):
-        ops = "".join(f"op f{k}(X: f32[N]) -> Y: f32[N] {{\n  Y[i] = X[i] + {k}\n}}\n" for k in range(2000))
-        self.assertIn("[1235. 1235.]", self.runs(ops, "X=ones[2]", op="f1234"))
+        ops = "".join(f"op add{k}(X: f32[N]) -> Y: f32[N] {{\n  Y[i] = X[i] + {k}\n}}\n" for k in range(2000))
+        self.assertIn("[1235. 1235.]", self.runs(ops, "X=ones[2]", op="add1234"))
         chain = "fn g0(x: f32) -> f32 = x\n" + "".join(f"fn g{k}(x: f32) -> f32 = g{k - 1}(x) + 1\n" for k in range(1, 2000))
         self.is_refused(chain + self.elementwise("g1999(X[i])"))
         table = ", ".join(str(k % 10) for k in range(100000))

@@ -175,7 +175,19 @@ class Analysis {
     }
     const Apply* fma = scalar::as_apply(step, Opcode::Fma);
     if (fma == nullptr || !is_accumulator(fma->args[2])) return std::nullopt;
-    return product_of(of_expr(fma->args[0]), of_expr(fma->args[1]));
+    return product(*fma, of_expr(fma->args[0]), of_expr(fma->args[1]));
+  }
+
+  /// Of the first two operands. The machine's dot products of bf16 take denormals for zeros.
+  static Dependence product(const Apply& apply, const Dependence& a, const Dependence& b) {
+    Dependence value = product_of(a, b);
+    const auto is_widened = [](const Expr& factor) {
+      const Apply* cast = scalar::as_apply(factor, Opcode::Cast);
+      return cast != nullptr && cast->args[0]->dtype == DType::BF16;
+    };
+    if (value.kind != Kind::Constant && is_widened(apply.args[0]) && is_widened(apply.args[1]))
+      value.error += std::numeric_limits<float>::min() * (1 + a.magnitude + b.magnitude);
+    return value;
   }
 
   Dependence sum_over(double count, const tensor::Accumulator& accumulator, int number) {
@@ -246,9 +258,9 @@ class Analysis {
       case Opcode::Neg:
         return difference(node, operand(0));
       case Opcode::Mul:
-        return rounded(product_of(operand(0), operand(1)), node->dtype);
+        return rounded(product(apply, operand(0), operand(1)), node->dtype);
       case Opcode::Fma:
-        return rounded(sum_of(product_of(operand(0), operand(1)), operand(2)), node->dtype);
+        return rounded(sum_of(product(apply, operand(0), operand(1)), operand(2)), node->dtype);
       case Opcode::Div:
         return rounded(quotient_of(operand(0), operand(1)), node->dtype);
       case Opcode::If:

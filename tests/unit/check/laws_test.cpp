@@ -168,6 +168,21 @@ TEST(Laws, KnowNothingOfWhatANaNIsPutInto) {
   }
 }
 
+TEST(Laws, AllowDotProductsOfBf16ToTakeDenormalsForZeros) {
+  const auto flushed = [](const Arrays& arrays, Arrays& results) {
+    const double x = arrays[0].at(1).as_f64();
+    add_to(results[0], 0, 1e-40 * x * x);
+  };
+  const auto broken = [&](const std::string& dtype, DType of) {
+    const std::string text = "op f(X: " + dtype + "[N], C: " + dtype + "[N]) -> Y: f32[1] {\n" +
+                             "  let A[k: N] = X[k] * 7.52316384526264e-37\n" +  // 2^-120
+                             "  Y[i] = sum(k) f32(A[k]) * f32(C[k])\n}\n";
+    return laws_of(text, {some({3}, of), some({3}, of)}, flushed).broken;
+  };
+  EXPECT_THAT(broken("bf16", DType::BF16), IsEmpty());
+  EXPECT_THAT(broken("f32", DType::F32), testing::Not(IsEmpty()));
+}
+
 TEST(Laws, OfStridesAndPadding) {
   const char* text =
       "op f(X: f32[W], K: f32[3]) -> Y: f32[(W + 1) // 2] {\n  Y[i] = sum(p) X[2 * i + p - 1] pad 7 * K[p]\n}\n";
