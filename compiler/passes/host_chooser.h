@@ -159,8 +159,8 @@ class HostChooser {
 
   /// Whether the rows of the tile share an operand of the vector axis.
   bool has_panel(const Tile& tile) const;
-  /// Whether few rows meet long panels that are worked on as they lie: then a piece of a panel stays near while all rows
-  /// meet it, with the sums in memory between pieces.
+  /// Whether few rows meet long panels that are worked on as they lie: then a piece of a panel stays near while all
+  /// rows meet it, with the sums in memory between pieces.
   bool sweeps_panels(const Tile& tile) const;
   /// Such loops.
   void swept_panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops) const;

@@ -18,8 +18,8 @@ namespace corrloom::passes {
 /// flipped), and 128 times the sum of the other, a compute of its own, is taken off in the body; of two unsigned ones
 /// the second is lowered likewise. An operand that has the axis in a window, `x[i + k]`, is packed where it is read.
 ///
-/// Sums of products of bf16 that `set_orders` gave to the instruction, one product a step, get two: neighbours along the
-/// last axis share a word, the first of them in its upper half, which the instruction adds first. Elements that are
+/// Sums of products of bf16 that `set_orders` gave to the instruction, one product a step, get two: neighbours along
+/// the last axis share a word, the first of them in its upper half, which the instruction adds first. Elements that are
 /// used rarely are joined where they are read.
 ///
 /// Requires: set_orders, and extents that are known; others stay as they are. Preserves: every bit (the sums wrap, so
