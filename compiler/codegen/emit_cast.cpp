@@ -1,6 +1,8 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <cmath>
+
 #include "compiler/codegen/emit_primitive.h"
 #include "compiler/codegen/types.h"
 #include "ir/base/errors.h"
@@ -92,8 +94,75 @@ Value* cast_integer(llvm::IRBuilderBase& builder, const Operand& operand, loop::
   return is_signed ? builder.CreateSIToFP(operand.value, type) : builder.CreateUIToFP(operand.value, type);
 }
 
-Value* cast_float(llvm::IRBuilderBase& builder, const Operand& operand, loop::Type result, llvm::Type* type) {
+/// A vector of floats to integers, with x86's instructions: LLVM takes the saturating conversion apart into lanes. What
+/// lies outside gets its value by comparison, and its lane of the plain conversion is never looked at.
+class SaturatingCast {
+ public:
+  SaturatingCast(llvm::IRBuilderBase& builder, const Operand& operand, loop::Type result)
+      : builder_(builder), x_(operand.value), result_(result), is_signed_(is_signed_integer(result.dtype)) {
+    const int width = bit_width(result.dtype);
+    const int precision = operand.type.dtype == DType::F64 ? 53 : 24;
+    below_ = is_signed_ ? -std::ldexp(1.0, width - 1) : 0.0;
+    behind_ = std::ldexp(1.0, is_signed_ ? width - 1 : width);
+    is_exact_ = width - (is_signed_ ? 1 : 0) <= precision;
+  }
+
+  Value* emit() { return is_exact_ ? clamped() : selected(); }
+
+ private:
+  /// Both limits are floats: what is beyond takes their place. A NaN becomes the lower one, which is 0 of the unsigned.
+  Value* clamped() {
+    Value* above = builder_.CreateSelect(builder_.CreateFCmpOGT(x_, real(below_)), x_, real(below_));
+    Value* inside = builder_.CreateSelect(builder_.CreateFCmpOLT(above, real(behind_ - 1)), above, real(behind_ - 1));
+    // Narrow integers, unsigned ones too, lie within those of 32 bits.
+    const bool is_narrow = bit_width(result_.dtype) < 32;
+    const loop::Type wide{is_narrow ? DType::I32 : result_.dtype, result_.lanes};
+    Value* converted = convert(inside, register_type(builder_.getContext(), wide), is_narrow || is_signed_);
+    if (is_signed_) converted = zero_for_nan(converted);
+    return builder_.CreateTrunc(converted, register_type(builder_.getContext(), result_));
+  }
+
+  /// The upper limit is no float: the first float behind the integers tells.
+  Value* selected() {
+    llvm::Type* type = register_type(builder_.getContext(), result_);
+    const auto width = static_cast<unsigned>(bit_width(result_.dtype));
+    const auto limit = [&](bool is_max) {
+      return llvm::ConstantInt::get(
+          type, is_max ? (is_signed_ ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getMaxValue(width))
+                       : llvm::APInt::getSignedMinValue(width));
+    };
+    Value* converted = convert(x_, type, is_signed_);
+    converted = builder_.CreateSelect(builder_.CreateFCmpOGE(x_, real(behind_)), limit(true), converted);
+    if (!is_signed_) {
+      Value* is_above = builder_.CreateFCmpOGT(x_, real(0));
+      return builder_.CreateSelect(is_above, converted, llvm::Constant::getNullValue(type));
+    }
+    converted = builder_.CreateSelect(builder_.CreateFCmpOLT(x_, real(below_)), limit(false), converted);
+    return zero_for_nan(converted);
+  }
+
+  llvm::Constant* real(double value) { return llvm::ConstantFP::get(x_->getType(), value); }
+  Value* convert(Value* x, llvm::Type* type, bool is_signed) {
+    return is_signed ? builder_.CreateFPToSI(x, type) : builder_.CreateFPToUI(x, type);
+  }
+  Value* zero_for_nan(Value* converted) {
+    return builder_.CreateSelect(builder_.CreateFCmpORD(x_, x_), converted,
+                                 llvm::Constant::getNullValue(converted->getType()));
+  }
+
+  llvm::IRBuilderBase& builder_;
+  Value* x_;
+  loop::Type result_;
+  bool is_signed_;
+  double below_ = 0;   ///< the least integer
+  double behind_ = 0;  ///< one more than the greatest
+  bool is_exact_ = false;
+};
+
+Value* cast_float(llvm::IRBuilderBase& builder, const TargetTraits& traits, const Operand& operand, loop::Type result,
+                  llvm::Type* type) {
   if (is_float(result.dtype)) return builder.CreateFPCast(operand.value, type);
+  if (!traits.runs_threads && result.lanes > 1) return SaturatingCast(builder, operand, result).emit();
   const bool is_signed = is_signed_integer(result.dtype);
   const auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
   return builder.CreateIntrinsic(id, {type, operand.value->getType()}, {operand.value});
@@ -112,7 +181,7 @@ Value* emit_cast(llvm::IRBuilderBase& builder, const TargetTraits& traits, const
   if (from == DType::Bool && is_integer(to)) return builder.CreateZExt(operand.value, type);
   const bool is_wide = is_integer(to) || is_wide_float(to);
   if (is_integer(from) && is_wide) return cast_integer(builder, operand, result, type);
-  if (is_wide_float(from) && is_wide) return cast_float(builder, operand, result, type);
+  if (is_wide_float(from) && is_wide) return cast_float(builder, traits, operand, result, type);
   CORRLOOM_CHECK(false, "a cast from ", name_of(from), " to ", name_of(to), " reached the code generator");
   return nullptr;
 }
