@@ -1,6 +1,5 @@
 #include "compiler/passes/evaluate_tile.h"
 
-#include "compiler/passes/tile_shuffles.h"
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
 
@@ -117,9 +116,7 @@ ValueId TileEvaluator::combine_read(const Expr& expr, ValueId guard) {
       mask = both(mask, builder_.check(check->site, subscript, check->extent, present_lanes(subscript, guard)));
     index.push_back(origin == nullptr ? subscript : builder_.apply(Opcode::Sub, {subscript, (*origin)[k]}));
   }
-  const loop::BufferId buffer = leaves_.buffer(read.source);
-  if (const ValueId joined = load_strided(builder_, buffer, index, mask)) return joined;
-  return builder_.load(buffer, std::move(index), mask);
+  return builder_.load(leaves_.buffer(read.source), std::move(index), mask);
 }
 
 ValueId TileEvaluator::combine_apply(const scalar::Apply& apply, DType dtype, ValueId guard) {

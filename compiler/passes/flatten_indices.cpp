@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/passes/function_builder.h"
+#include "compiler/passes/tile_shuffles.h"
 #include "ir/base/errors.h"
 #include "ir/base/match.h"
 
@@ -84,7 +85,8 @@ class Flattening {
         [&](const loop::Ramp& k) { bind(instr.results[0], builder_.ramp(now(k.base), k.stride, lanes(instr))); },
         [&](const loop::Shuffle& k) { bind(instr.results[0], builder_.shuffle(now(k.source), k.lanes, now(k.other))); },
         [&](const loop::Load& k) {
-          const ValueId loaded = builder_.load(k.buffer, {offset(k.buffer, k.index)}, now(k.mask));
+          const ValueId at = offset(k.buffer, k.index), near = load_near(builder_, k.buffer, at, now(k.mask));
+          const ValueId loaded = near ? near : builder_.load(k.buffer, {at}, now(k.mask));
           bind(instr.results[0], builder_.splat(loaded, lanes(instr)));
         },
         [&](const loop::Store& k) {

@@ -159,18 +159,25 @@ std::optional<std::vector<bool>> FunctionBuilder::as_mask(ValueId id) const {
 }
 
 /// The lanes of an index that are the same in every run.
-std::optional<std::vector<std::int64_t>> FunctionBuilder::known_lanes(ValueId id, int lanes) const {
-  const loop::Ramp* ramp = as_ramp(id);
-  const std::optional<std::int64_t> first = as_index(ramp != nullptr ? ramp->base : id);
+std::optional<std::vector<std::int64_t>> FunctionBuilder::known_lanes(ValueId id, int lanes) {
+  if (type(id).lanes == 1) id = splat(id, lanes);
+  const std::optional<Lanes> found = as_lanes(id);
+  const std::optional<std::int64_t> first = found ? as_index(found->base) : std::nullopt;
   if (!first) return std::nullopt;
   std::vector<std::int64_t> out;
-  for (int lane = 0; lane < lanes; ++lane) out.push_back(*first + (ramp != nullptr ? ramp->stride * lane : 0));
+  for (const std::int64_t offset : found->offsets) out.push_back(*first + offset);
   return out;
 }
 
 std::optional<std::vector<bool>> FunctionBuilder::evaluate_mask(Opcode opcode, const std::vector<ValueId>& args,
-                                                                int lanes) const {
-  if (lanes == 1 || args.size() != 2) return std::nullopt;
+                                                                int lanes) {
+  if (lanes == 1) return std::nullopt;
+  if (opcode == Opcode::Not && type(args[0]).dtype == DType::Bool) {
+    std::optional<std::vector<bool>> known = as_mask(args[0]);
+    if (known) known->flip();
+    return known;
+  }
+  if (args.size() != 2) return std::nullopt;
   std::vector<bool> out;
   if (opcode == Opcode::And || opcode == Opcode::Or) {
     const std::optional<std::vector<bool>> a = as_mask(args[0]), b = as_mask(args[1]);
@@ -179,7 +186,8 @@ std::optional<std::vector<bool>> FunctionBuilder::evaluate_mask(Opcode opcode, c
       out.push_back(opcode == Opcode::And ? (*a)[lane] && (*b)[lane] : (*a)[lane] || (*b)[lane]);
     return out;
   }
-  const bool compares = opcode == Opcode::Lt || opcode == Opcode::Le || opcode == Opcode::Gt || opcode == Opcode::Ge;
+  const bool compares = opcode == Opcode::Lt || opcode == Opcode::Le || opcode == Opcode::Gt || opcode == Opcode::Ge ||
+                        opcode == Opcode::Eq || opcode == Opcode::Ne;
   if (!compares || type(args[0]).dtype != DType::I64) return std::nullopt;
   const auto a = known_lanes(args[0], lanes), b = known_lanes(args[1], lanes);
   if (!a || !b) return std::nullopt;
@@ -197,8 +205,78 @@ ValueId FunctionBuilder::fold_mask(Opcode opcode, const std::vector<ValueId>& ar
   return constant(Value::boolean(known->front()), lanes);
 }
 
+std::optional<FunctionBuilder::Lanes> FunctionBuilder::as_lanes(ValueId id) {
+  if (type(id).dtype != DType::I64 || type(id).lanes == 1) return std::nullopt;
+  if (const auto known = lanes_.find(id); known != lanes_.end()) return known->second;
+  std::optional<Lanes> found = lanes_of(id);
+  lanes_[id] = found;
+  return found;
+}
+
+std::optional<FunctionBuilder::Lanes> FunctionBuilder::lanes_of(ValueId id) {
+  const auto lanes = static_cast<std::size_t>(type(id).lanes);
+  if (const loop::Ramp* ramp = as_ramp(id)) {
+    Lanes out{ramp->base, {}};
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      std::int64_t offset = 0;
+      if (__builtin_mul_overflow(ramp->stride, static_cast<std::int64_t>(lane), &offset)) return std::nullopt;
+      out.offsets.push_back(offset);
+    }
+    return out;
+  }
+  const std::vector<std::int64_t> same(lanes, 0);
+  if (const std::optional<std::int64_t> known = as_index(id)) return Lanes{index(*known), same};
+  if (const auto found = splats_.find(id); found != splats_.end()) return Lanes{found->second, same};
+  const auto found = vectors_.find(id);
+  return found == vectors_.end() ? std::nullopt : lanes_of(loop::Apply(found->second));
+}
+
+std::optional<FunctionBuilder::Lanes> FunctionBuilder::lanes_of(const loop::Apply& apply) {
+  if (apply.args.size() != 2) return std::nullopt;
+  const std::optional<Lanes> a = as_lanes(apply.args[0]), b = as_lanes(apply.args[1]);
+  if (!a || !b) return std::nullopt;
+  const bool is_sum = apply.opcode == Opcode::Add || apply.opcode == Opcode::Sub;
+  const std::optional<std::int64_t> factor = is_sum ? 1 : as_index(apply.args[1]);
+  if (!factor) return std::nullopt;
+  if (apply.opcode == Opcode::FloorDiv || apply.opcode == Opcode::Mod) return divided_lanes(apply.opcode, *a, *factor);
+  if (!is_sum && apply.opcode != Opcode::Mul) return std::nullopt;
+  Lanes out{this->apply(apply.opcode, {a->base, b->base}), {}};
+  for (std::size_t lane = 0; lane < a->offsets.size(); ++lane) {
+    const std::int64_t x = a->offsets[lane], y = is_sum ? b->offsets[lane] : *factor;
+    std::int64_t offset = 0;
+    if (apply.opcode == Opcode::Add   ? __builtin_add_overflow(x, y, &offset)
+        : apply.opcode == Opcode::Sub ? __builtin_sub_overflow(x, y, &offset)
+                                      : __builtin_mul_overflow(x, y, &offset))
+      return std::nullopt;
+    out.offsets.push_back(offset);
+  }
+  return out;
+}
+
+/// Quotients or remainders of lanes whose base has a known place between multiples of the (positive) divisor.
+std::optional<FunctionBuilder::Lanes> FunctionBuilder::divided_lanes(Opcode opcode, const Lanes& of, std::int64_t by) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;
+  // What may have wrapped keeps its division.
+  if (by < 1 || by > kFar || bits_[static_cast<std::size_t>(of.base.index)] >= kUnbounded - 1) return std::nullopt;
+  const std::optional<std::int64_t> phase = phase_of(of.base, by);
+  if (!phase) return std::nullopt;
+  Lanes out{opcode == Opcode::Mod ? index(0) : apply(Opcode::FloorDiv, {of.base, index(by)}), {}};
+  for (const std::int64_t offset : of.offsets) {
+    if (offset < -kFar || offset > kFar) return std::nullopt;
+    const std::int64_t rest = ((*phase + offset) % by + by) % by;
+    out.offsets.push_back(opcode == Opcode::Mod ? rest : (*phase + offset - rest) / by);
+  }
+  return out;
+}
+
+std::optional<std::int64_t> FunctionBuilder::phase_of(ValueId id, std::int64_t by) {
+  const std::optional<std::int64_t> rest = as_index(split_multiple(id, by).second);
+  return rest ? std::optional((*rest % by + by) % by) : std::nullopt;
+}
+
 /// Index arithmetic in which some operand is a ramp and the result is one, or an invalid id.
 ValueId FunctionBuilder::fold_ramp(Opcode opcode, const std::vector<ValueId>& args, int lanes) {
+  if (lanes > 1 && opcode == Opcode::Neg) return apply(Opcode::Mul, {args[0], index(-1)});
   if (lanes == 1 || args.size() != 2) return {};
   struct Linear {
     ValueId base;
@@ -339,9 +417,15 @@ ValueId FunctionBuilder::fold_division(Opcode opcode, const std::vector<ValueId>
   const auto [multiple, rest] = split_multiple(lane.base, *divisor);
   if (lanes > 1) {
     const std::optional<std::int64_t> offset = as_index(rest);
-    if (!offset) return {};
+    if (!offset || lane.stride > *divisor) return {};
     const std::int64_t first = (*offset % *divisor + *divisor) % *divisor;
-    if (lane.stride > *divisor || first + lane.stride * (lanes - 1) >= *divisor) return {};
+    if (first + lane.stride * (lanes - 1) >= *divisor) {
+      // What the lanes add is the same in every run.
+      if (as_index(lane.base)) return {};
+      const ValueId added = apply(opcode, {ramp(index(first), lane.stride, lanes), args[1]});
+      if (opcode == Opcode::Mod) return added;
+      return apply(Opcode::Add, {apply(opcode, {add(lane.base, index(-first)), args[1]}), added});
+    }
     if (opcode == Opcode::Mod) return ramp(index(first), lane.stride, lanes);
     return splat(apply(opcode, {lane.base, args[1]}), lanes);
   }
@@ -408,6 +492,7 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
     if (std::optional<std::vector<bool>> known = evaluate_mask(opcode, args, lanes))
       masks_.insert_or_assign(id, *std::move(known));
   }
+  if (dtype == DType::I64 && lanes > 1) vectors_.insert_or_assign(id, loop::Apply{opcode, args});
   if (result == Type{DType::I64, 1}) bits_[static_cast<std::size_t>(id.index)] = result_bits(opcode, args);
   if (result == Type{DType::I64, 1} && (opcode == Opcode::Add || opcode == Opcode::Mul))
     applies_.insert_or_assign(id, loop::Apply{opcode, std::move(args)});

@@ -61,6 +61,14 @@ class FunctionBuilder {
   std::optional<std::vector<bool>> as_mask(loop::ValueId id) const;
   /// The ramp that `id` was defined as, if any.
   const loop::Ramp* as_ramp(loop::ValueId id) const;
+  /// An index whose lanes lie at known distances from a scalar: `i // 2`, `2*i + 1 - i % 2` and the like.
+  struct Lanes {
+    loop::ValueId base;
+    std::vector<std::int64_t> offsets;  ///< of each lane
+  };
+  std::optional<Lanes> as_lanes(loop::ValueId id);
+  /// `id` modulo `by` where that is the same in every run.
+  std::optional<std::int64_t> phase_of(loop::ValueId id, std::int64_t by);
 
   using LoopBody =
       std::function<std::vector<loop::ValueId>(loop::ValueId variable, std::span<const loop::ValueId> carried)>;
@@ -86,9 +94,12 @@ class FunctionBuilder {
                           int lowest = 0);
   loop::ValueId fold(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, DType dtype, int lanes);
   loop::ValueId fold_mask(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
-  std::optional<std::vector<std::int64_t>> known_lanes(loop::ValueId id, int lanes) const;
+  std::optional<Lanes> lanes_of(loop::ValueId id);
+  std::optional<Lanes> lanes_of(const loop::Apply& apply);
+  std::optional<Lanes> divided_lanes(scalar::Opcode opcode, const Lanes& of, std::int64_t by);
+  std::optional<std::vector<std::int64_t>> known_lanes(loop::ValueId id, int lanes);
   std::optional<std::vector<bool>> evaluate_mask(scalar::Opcode opcode, const std::vector<loop::ValueId>& args,
-                                                 int lanes) const;
+                                                 int lanes);
   loop::ValueId fold_ramp(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
   int result_bits(scalar::Opcode opcode, const std::vector<loop::ValueId>& args) const;
   std::int64_t divisor_of(loop::ValueId id, int depth) const;
@@ -114,9 +125,11 @@ class FunctionBuilder {
   std::map<loop::BufferId, Frozen> frozen_;
   std::int64_t versions_ = 0;
   std::map<loop::ValueId, loop::Ramp> ramps_;
-  std::map<loop::ValueId, std::vector<bool>> masks_;  ///< with lanes that are known, but not the same
-  std::map<loop::ValueId, loop::ValueId> splats_;     ///< the scalars that vectors repeat
-  std::map<loop::ValueId, loop::Apply> applies_;      ///< scalar i64 sums and products, for folding through them
+  std::map<loop::ValueId, std::vector<bool>> masks_;     ///< with lanes that are known, but not the same
+  std::map<loop::ValueId, loop::ValueId> splats_;        ///< the scalars that vectors repeat
+  std::map<loop::ValueId, loop::Apply> applies_;         ///< scalar i64 sums and products, for folding through them
+  std::map<loop::ValueId, loop::Apply> vectors_;         ///< i64 arithmetic on vectors
+  std::map<loop::ValueId, std::optional<Lanes>> lanes_;  ///< of those, as asked for
 };
 
 }  // namespace corrloom::passes

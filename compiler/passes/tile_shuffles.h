@@ -18,10 +18,9 @@ struct Halves {
 };
 Halves split_runs(FunctionBuilder& builder, loop::ValueId a, loop::ValueId b, int segments);
 
-/// Elements of a buffer that lie a few apart along its last dimension, as whole vectors and shuffles of them:
-/// neighbours that want the elements between share the vectors. An invalid id where the elements do not lie so, or the
-/// lanes of the mask are not known.
-loop::ValueId load_strided(FunctionBuilder& builder, loop::BufferId buffer, const std::vector<loop::ValueId>& index,
-                           loop::ValueId mask);
+/// Elements of a buffer (stage flat) that lie near each other at known distances, but not one behind the other, as
+/// whole vectors and shuffles of them: neighbours that want the elements between share the vectors. An invalid id where
+/// the elements do not lie so, or the lanes of the mask are not known.
+loop::ValueId load_near(FunctionBuilder& builder, loop::BufferId buffer, loop::ValueId offset, loop::ValueId mask);
 
 }  // namespace corrloom::passes

@@ -9,6 +9,7 @@
 
 #include "compiler/passes/apply_staging.h"
 #include "compiler/passes/choose_schedule.h"
+#include "compiler/passes/flatten_indices.h"
 #include "compiler/passes/lower_to_loops.h"
 #include "ir/loop/function.h"
 #include "ir/loop/text.h"
@@ -44,6 +45,14 @@ std::vector<loop::Function> lowered(const std::string& text) {
   for (LoweredKernel& kernel : lower_to_loops(scheduled.graph, scheduled.schedule, ctx))
     out.push_back(std::move(kernel.function));
   return out;
+}
+
+/// The same with offsets, as code is made of them.
+std::vector<loop::Function> flattened(const std::string& text) {
+  std::vector<loop::Function> functions = lowered(text);
+  PassContext ctx = wide_host();
+  for (loop::Function& function : functions) function = flatten_indices(std::move(function), ctx);
+  return functions;
 }
 
 /// Loads of vectors: those that are not one run of memory, and those under a mask that the program computes.
@@ -107,7 +116,7 @@ TEST(HostSchedule, RowsOfAWindowShareLoads) {
 }
 
 TEST(HostSchedule, NeighboursTwoApartComeFromWholeVectors) {
-  const std::vector<loop::Function> functions = lowered(R"(
+  const std::vector<loop::Function> functions = flattened(R"(
 graph @g(%x: f32[8, 64, 64]) -> (%y) {
   %y: f32[8, 32, 32] = compute [c: 8, i: 32, j: 32] reduce [q: 2, p: 2] ascending {
     acc %s: f32 = -inf:f32 step max(%s, %x[c, add(mul(2:i64, i), p), add(mul(2:i64, j), q)]) merge max(%s, %s.other)
@@ -121,6 +130,28 @@ graph @g(%x: f32[8, 64, 64]) -> (%y) {
   EXPECT_EQ(loads.masked, 0);
   // Two rows of two vectors for each vector of the result.
   EXPECT_EQ(loads.all % 4, 0);
+}
+
+TEST(HostSchedule, LanesNearEachOtherComeFromWholeVectors) {
+  const auto loads_of = [](const std::string& extent, const std::string& body) {
+    return vector_loads(flattened("graph @g(%x: f32[8, 64], %a: f32[64, 3], %b: f32[2, 64]) -> (%y) {\n  %y: f32[" +
+                                  extent + "] = compute [j: " + extent + "] { yield " + body + " }\n}\n")
+                            .at(0));
+  };
+  for (const auto& [extent, body] : std::vector<std::pair<std::string, std::string>>{
+           {"64", "%x[3:i64, sub(63:i64, j)]"},               // backwards
+           {"128", "%x[1:i64, floordiv(j, 2:i64)]"},          // each twice
+           {"64", "%a[j, 1:i64]"},                            // a column of three
+           {"128", "%b[mod(j, 2:i64), floordiv(j, 2:i64)]"},  // from two rows in turn
+           {"128", "if(eq(mod(j, 2:i64), 0:i64), %x[0:i64, floordiv(j, 2:i64)], %x[5:i64, floordiv(j, 2:i64)])"},
+           {"64", "%x[0:i64, sub(add(j, 1:i64), mul(2:i64, mod(j, 2:i64)))]"}}) {  // neighbours change places
+    const VectorLoads loads = loads_of(extent, body);
+    EXPECT_EQ(loads.gathered, 0) << body;
+    EXPECT_GT(loads.all, 0) << body;
+  }
+  // Lanes that lie further apart than a few vectors are picked one by one, and so is what memory says.
+  EXPECT_GT(loads_of("64", "%x[floordiv(j, 8:i64), mul(8:i64, mod(j, 8:i64))]").gathered, 0);
+  EXPECT_GT(loads_of("64", "%x[0:i64, min(max(cast.i64(%x[1:i64, j]), 0:i64), 63:i64)]").gathered, 0);
 }
 
 constexpr const char* kPadded = R"(
@@ -275,7 +306,7 @@ graph @g(%x: f32[8, 56, 56], %k: f32[8, 5, 5]) -> (%y) {
   }
 }
 )";
-  const std::vector<loop::Function> functions = lowered(graph);
+  const std::vector<loop::Function> functions = flattened(graph);
   ASSERT_EQ(functions.size(), 1U);
   EXPECT_EQ(vector_loads(functions[0]).gathered, 0);
   // Rows of two vectors each: 2 (r - 1) + 5 of them, and the sums.
