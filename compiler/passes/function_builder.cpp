@@ -484,6 +484,9 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
     if (factor && first && !__builtin_mul_overflow(*factor, *first, &part))
       return add(mul(inner->second.args[0], *factor), index(part));
   }
+  if (opcode == Opcode::Cast && is_integer(dtype) && dtype != DType::I64 && lanes > 1) {
+    if (const ValueId folded = narrow_ramp(args[0], dtype, lanes)) return folded;
+  }
   for (ValueId& id : args) id = splat(id, lanes);
   const Type result{dtype, lanes};
   std::vector<std::int64_t> key = key_of(kApply, result, args, {static_cast<std::int64_t>(opcode)});
@@ -497,6 +500,15 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
   if (result == Type{DType::I64, 1} && (opcode == Opcode::Add || opcode == Opcode::Mul))
     applies_.insert_or_assign(id, loop::Apply{opcode, std::move(args)});
   return id;
+}
+
+/// A ramp in another integer: its lanes differ from the first by constants, and sums wrap alike in all widths.
+ValueId FunctionBuilder::narrow_ramp(ValueId id, DType dtype, int lanes) {
+  const loop::Ramp* found = as_ramp(id);
+  if (found == nullptr || as_index(found->base)) return {};
+  const loop::Ramp whole = *found;
+  const ValueId lane = apply(Opcode::Cast, {ramp(index(0), whole.stride, lanes)}, dtype);
+  return add(apply(Opcode::Cast, {whole.base}, dtype), lane);
 }
 
 /// The operands of a scalar sum.

@@ -101,6 +101,7 @@ class FunctionBuilder {
   std::optional<std::vector<bool>> evaluate_mask(scalar::Opcode opcode, const std::vector<loop::ValueId>& args,
                                                  int lanes);
   loop::ValueId fold_ramp(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
+  loop::ValueId narrow_ramp(loop::ValueId id, DType dtype, int lanes);
   int result_bits(scalar::Opcode opcode, const std::vector<loop::ValueId>& args) const;
   std::int64_t divisor_of(loop::ValueId id, int depth) const;
   loop::ValueId exact_quotient(loop::ValueId id, std::int64_t by);

@@ -14,24 +14,27 @@ void HostChooser::lanes_loops(schedule::Stage& stage) const {
   for (const Axis& axis : compute_.axes) {
     if (extent_of(axis) > 1 && !bounds_reduction(axis)) column = &axis;
   }
+  const auto each = static_cast<std::int64_t>(compute_.reduction->accumulators.size());
   const Axis* row = nullptr;
   for (const Axis& axis : compute_.axes) {
-    if (column == nullptr || &axis == column || extent_of(axis) <= 1 || bounds_reduction(axis)) continue;
+    if (column == nullptr || each > 1 || &axis == column || extent_of(axis) <= 1 || bounds_reduction(axis)) continue;
     const bool reuses = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
       return access.in_step && access.depends_on(column->id) && !access.depends_on(axis.id);
     });
     if (reuses && (row == nullptr || extent_of(axis) > extent_of(*row))) row = &axis;
   }
-  if (column == nullptr || compute_.reduction->accumulators.size() > 1) {
+  if (column == nullptr) {
     stage.loops = element_blocks(reduction_size());
     add_reduction(stage.loops, 1, 0);
     return;
   }
   const bool wide = target_.vector_registers >= 32;
-  const std::int64_t most = row == nullptr ? 4 : wide ? 8 : 4;
+  std::int64_t most = row == nullptr ? 4 : wide ? 8 : 4;
+  // Several accumulators are compared before they are chosen: each step waits longer for the one before.
+  if (each > 1) most = std::max<std::int64_t>(1, target_.vector_registers / 2 / each);
   const auto columns =
       static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::min(most, extent_of(*column)))));
-  const std::int64_t rows = row == nullptr ? 1 : std::min<std::int64_t>(wide ? 3 : 2, extent_of(*row));
+  const std::int64_t rows = row == nullptr || each > 1 ? 1 : std::min<std::int64_t>(wide ? 3 : 2, extent_of(*row));
   lanes_blocks(*column, columns, row, rows, stage.loops);
   add_reduction(stage.loops, 1, 0);
   // Columns outside: the few loads of the rows stay in registers beside the sums.

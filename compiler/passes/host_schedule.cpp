@@ -136,7 +136,7 @@ std::int64_t HostChooser::reduction_size() const {
 }
 
 std::int64_t HostChooser::lanes() const {
-  int widest = byte_size(op_.dtype);
+  int widest = compute_.reduction ? 0 : byte_size(op_.dtype);
   if (compute_.reduction) {
     for (const tensor::Accumulator& accumulator : compute_.reduction->accumulators)
       widest = std::max(widest, byte_size(accumulator.dtype));

@@ -15,6 +15,7 @@
 #include "compiler/passes/lower_padding.h"
 #include "compiler/passes/materialise_outputs.h"
 #include "compiler/passes/name_uniquely.h"
+#include "compiler/passes/narrow_picks.h"
 #include "compiler/passes/pack_dots.h"
 #include "compiler/passes/remove_dead_ops.h"
 #include "compiler/passes/set_orders.h"
@@ -42,6 +43,7 @@ constexpr TensorPass kTensorPasses[] = {
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"canonicalise", canonicalise, "drops unit axes and merges axes that are contiguous in every access"},
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
+    {"narrow_picks", narrow_picks, "carries the places of argmax and argmin as i32"},
     {"pack_dots", pack_dots, "lets sums of products of bytes take four at a time"},
     {"delay_overwrites", delay_overwrites, "moves results in the storage of an input behind what reads the input"},
     {"expand_functions", expand_functions, "writes functions in terms of primitives"},
@@ -77,6 +79,8 @@ constexpr Order kOrder[] = {
     {"canonicalise", "delay_overwrites", "a copy that it makes must not be folded away"},
     {"contract_fma", "expand_functions", "expansions are not contracted"},
     {"set_orders", "pack_dots", "orders are judged on the sums as they were written"},
+    {"check_bounds", "narrow_picks", "an argmax is told by its accumulators there"},
+    {"canonicalise", "narrow_picks", "axes that merge make one range"},
     {"canonicalise", "pack_dots", "axes that merge make longer sums"},
     {"pack_dots", "delay_overwrites", "packing reads inputs"},
     {"fuse_epilogue", "expand_functions", "functions in bodies are counted as one operation"},
