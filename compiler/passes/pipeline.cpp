@@ -20,6 +20,7 @@
 #include "compiler/passes/remove_dead_ops.h"
 #include "compiler/passes/set_orders.h"
 #include "compiler/passes/specialise.h"
+#include "compiler/passes/split_axes.h"
 #include "ir/base/errors.h"
 #include "ir/loop/text.h"
 #include "ir/loop/verify.h"
@@ -41,6 +42,7 @@ constexpr TensorPass kTensorPasses[] = {
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"fuse_epilogue", fuse_epilogue, "folds elementwise consumers into the reduction that they follow"},
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
+    {"split_axes", split_axes, "makes two axes of one that is divided by a constant"},
     {"canonicalise", canonicalise, "drops unit axes and merges axes that are contiguous in every access"},
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"narrow_picks", narrow_picks, "carries the places of argmax and argmin as i32"},
@@ -75,6 +77,9 @@ constexpr Order kOrder[] = {
     {"remove_dead_ops", "canonicalise", "a dead reader must not keep axes apart"},
     {"set_orders", "canonicalise", "orders must not depend on extents, and unit axes are dropped there"},
     {"inline_elementwise", "delay_overwrites", "what is folded moves its reads to its reader"},
+    {"fuse_epilogue", "split_axes", "a consumer reads the elements of a reduction in the shape of both"},
+    {"inline_elementwise", "split_axes", "what is folded brings divisions to where they stay"},
+    {"split_axes", "canonicalise", "parts that lie side by side in every access become one axis"},
     {"fuse_epilogue", "delay_overwrites", "what is folded moves its reads to its reader"},
     {"canonicalise", "delay_overwrites", "a copy that it makes must not be folded away"},
     {"contract_fma", "expand_functions", "expansions are not contracted"},

@@ -16,6 +16,7 @@
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/remove_dead_ops.h"
 #include "compiler/passes/specialise.h"
+#include "compiler/passes/split_axes.h"
 #include "ir/tensor/text.h"
 #include "ir/tensor/verify.h"
 #include "tests/unit/ir/tensor/random_graph.h"
@@ -36,6 +37,7 @@ constexpr NamedPass kPasses[] = {
     {"lower_padding", lower_padding},
     {"compose_views", compose_views},
     {"materialise_outputs", materialise_outputs},
+    {"split_axes", split_axes},
     {"canonicalise", canonicalise},
     {"inline_elementwise", inline_elementwise},
     {"fuse_epilogue", fuse_epilogue},
@@ -111,6 +113,20 @@ TEST_P(PassLaws, EachPassKeepsEveryBit) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// Longer axes, of which more are multiples of what they are divided by.
+TEST(SplitAxes, KeepEveryBit) {
+  std::int64_t splits = 0;
+  for (std::uint64_t seed = 90000; seed < 90150; ++seed) {
+    const testing::RandomCase sample = testing::random_case(seed, {.ops = 5, .max_extent = 8});
+    PassContext ctx = context_of(sample);
+    const tensor::Graph after = split_axes(with_free_orders(sample.graph), ctx);
+    splits += ctx.counters["axes split"];
+    expect_same_meaning(sample.graph, after, sample, "seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GE(splits, 10);
 }
 
 TEST_P(PassLaws, TheWholeRowKeepsEveryBit) {
