@@ -34,6 +34,7 @@ int ComputeLowering::unaligned_lanes(std::size_t level, const Tiles& tiles) cons
 void ComputeLowering::aligned_pieces(std::size_t level, const Tiles& tiles, int lanes) {
   const Level& here = levels_[level];
   const Tile tile = tiles.at(here.axis);
+  const bool began_at_steps = from_zero_.erase(here.axis) > 0;
   const std::string& name = graph_.axis_names[static_cast<std::size_t>(here.axis.index)];
   const auto sub = [&](ValueId a, ValueId b) { return builder_.apply(Opcode::Sub, {a, b}); };
   ValueId offset = builder_.index(0);
@@ -66,6 +67,7 @@ void ComputeLowering::aligned_pieces(std::size_t level, const Tiles& tiles, int 
         builder_.apply(Opcode::Select, {is_first, before, rest}), lanes);
     return std::vector<ValueId>{};
   });
+  if (began_at_steps) from_zero_.insert(here.axis);
 }
 
 }  // namespace corrloom::passes

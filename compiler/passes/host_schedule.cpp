@@ -11,6 +11,7 @@
 #include "compiler/passes/running_reduction.h"
 #include "compiler/passes/strides.h"
 #include "ir/affine/affine.h"
+#include "ir/affine/border.h"
 
 namespace corrloom::passes::host {
 
@@ -107,9 +108,11 @@ void HostChooser::add_accesses(const Expr& root, bool in_step) {
     access.read = read;
     access.node = node.get();
     access.in_step = in_step;
-    access.guarded = guarded.contains(node.get());
+    std::vector<Expr> index;
+    for (const Expr& subscript : read->index) index.push_back(affine::away_from_borders(subscript));
+    access.guarded = guarded.contains(node.get()) || index != read->index;
     access.element_bytes = byte_size(graph_.op(read->source).dtype);
-    access.offset = affine::linear_form(linear_position(read->index, graph_.op(read->source).extents));
+    access.offset = affine::linear_form(linear_position(index, graph_.op(read->source).extents));
     for (const Expr& subscript : read->index) {
       uses_axis(subscript, [&](AxisId used) {
         access.axes.insert(used);

@@ -97,6 +97,7 @@ void ComputeLowering::run_inside(const std::vector<ValueId>& bases, const std::v
     const AxisId axis = compute_.axes[k].id;
     extents_[axis] = builder_.index(sizes[k]);
     tiles[axis] = {bases[k], extents_[axis], sizes[k]};
+    if (builder_.as_index(bases[k]) == std::optional<std::int64_t>(0)) from_zero_.insert(axis);
   }
   serial_loops(0, std::move(tiles));
 }
@@ -147,11 +148,12 @@ std::vector<ValueId> ComputeLowering::result_index(std::vector<ValueId> index) {
 }
 
 void ComputeLowering::run_kernel() {
-  is_kernel_ =
-      std::none_of(levels_.begin(), levels_.end(), [](const Level& level) { return level.bind == Bind::Thread; });
+  const bool has_threads =
+      std::any_of(levels_.begin(), levels_.end(), [](const Level& level) { return level.bind == Bind::Thread; });
   Tiles tiles;
   std::map<AxisId, Expr> extents;
   for (const tensor::Axis& axis : compute_.axes) {
+    if (!has_threads) from_zero_.insert(axis.id);
     extents[axis.id] = axis.extent;
     const ValueId extent = extents_[axis.id] = evaluate(axis.extent, {}, {}, {}, {});
     tiles[axis.id] = {builder_.index(0), extent, builder_.as_index(extent)};
@@ -417,7 +419,7 @@ void ComputeLowering::split_group(std::size_t level, const Tiles& tiles, const s
 /// Nothing when it is not known where tiles begin, or when there are too many at borders.
 std::optional<ComputeLowering::Borders> ComputeLowering::borders(const Holdings& group, AxisId axis,
                                                                  const Tile& tile) const {
-  if (!is_kernel_) return std::nullopt;
+  if (!from_zero_.contains(axis)) return std::nullopt;
   std::int64_t step = 0;
   for (const Level& level : levels_) {
     if (level.axis == axis && (level.bind == Bind::Block || level.bind == Bind::Serial)) step = level.step;

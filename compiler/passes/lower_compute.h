@@ -199,7 +199,7 @@ class ComputeLowering {
   FunctionBuilder& builder_;
   std::map<scalar::AxisId, loop::ValueId> extents_;  ///< of the output axes: of the compute, or of the region
   std::vector<Guard> guards_;
-  bool is_kernel_ = false;                 ///< tiles begin at multiples of their loops' steps
+  std::set<scalar::AxisId> from_zero_;     ///< axes along which tiles begin at multiples of their loops' steps
   std::set<const scalar::Node*> assumed_;  ///< conditions that hold in the tile at hand
   std::map<scalar::AxisId, Part> parts_;   ///< of reduction axes that are cut
   /// What a tile does of a sweep: all for itself, or begin, go on with, or finish the sums that lie in memory.

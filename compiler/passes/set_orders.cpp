@@ -154,10 +154,6 @@ Compute as_walked(const tensor::Graph& graph, const tensor::Op& op, const std::s
       const Read* read = scalar::as_read(node);
       if (read == nullptr) return nullptr;
       Place place{read->source, read->index};
-      // A subscript that is moved inside walks back and forth.
-      if (read->pad != scalar::PadMode::None && read->pad != scalar::PadMode::Value) {
-        for (Expr& index : place.index) index = scalar::apply(scalar::Opcode::Max, {index, scalar::constant_i64(0)});
-      }
       while (is_virtual(graph, place.source) && !shown.contains(storage_root(graph, place.source)))
         place = shown_by(graph, place);
       Read seen = *read;

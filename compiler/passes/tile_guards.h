@@ -7,7 +7,8 @@
 
 namespace corrloom::passes {
 
-/// A comparison that decides whether a read of a compute happens (padding): it holds where `form` is not negative.
+/// A comparison that decides whether a read of a compute happens, or which element it is of (padding): it holds where
+/// `form` is not negative.
 struct Guard {
   scalar::Expr condition;
   affine::LinearForm form;  ///< affine

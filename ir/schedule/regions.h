@@ -17,6 +17,7 @@ struct Region {
   std::int64_t constant = 0;
   std::map<scalar::AxisId, std::int64_t> factors;
   std::int64_t size = 1;
+  bool folds = false;  ///< some reads outside are of elements as near to the end (padding): they are in the region, too
 };
 using Regions = std::map<tensor::TensorId, std::vector<Region>>;
 

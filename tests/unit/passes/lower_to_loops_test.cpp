@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <random>
@@ -26,6 +27,7 @@
 #include "ir/tensor/interpret.h"
 #include "ir/tensor/text.h"
 #include "ir/tensor/verify.h"
+#include "tests/unit/ir/tensor/parsed.h"
 #include "tests/unit/ir/tensor/random_graph.h"
 
 namespace corrloom::passes {
@@ -260,18 +262,56 @@ class RandomSchedule {
   int placed_inside = 0, swept = 0;
 };
 
-void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& target, bool any_schedule) {
-  SCOPED_TRACE("seed " + std::to_string(seed) + " target " + target.name);
+/// A graph of any ops.
+testing::RandomCase any_case(std::uint64_t seed) {
   testing::RandomGraphOptions options;
   options.max_extent = seed % 3 == 0 ? 21 : 5;
   options.ops = seed % 3 == 0 ? 2 : 6;
-  testing::RandomCase random = testing::random_case(seed, options);
+  return testing::random_case(seed, options);
+}
+
+/// A row of stencils, each with one or two reads of the one before, beside it and with padding of any kind.
+testing::RandomCase padded_case(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::int64_t bound) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
+  };
+  const auto text_of = [](std::int64_t number) { return std::to_string(number); };
+  const char* pads[] = {" pad edge", " pad wrap", " pad reflect", " pad 0.5:f32"};
+  const std::string width = text_of(1 + below(seed % 2 == 0 ? 40 : 9));
+  std::int64_t height = 1 + below(12);
+  const auto shape = [&] { return "f32[" + text_of(height) + ", " + width + "]"; };
+  Array x{DType::F32, {height, std::stoll(width)}, {}};
+  for (std::int64_t k = 0; k < x.count(); ++k) x.bits.push_back(scalar::Value::f32(static_cast<float>(below(64))).bits);
+  const auto subscript = [&](const char* axis) {
+    return "add(" + std::string(axis) + ", " + text_of(below(9) - 4) + ":i64)";
+  };
+  std::string text = "graph @g(%P0: " + shape() + ") -> (%P3) {\n";
+  for (int stage = 1; stage <= 3; ++stage) {
+    if (below(2) == 0) height = 1 + below(12);
+    const auto read = [&] {
+      return "%P" + text_of(stage - 1) + "[" + subscript("i") + ", " + (below(2) == 0 ? subscript("j") : "j") + "]" +
+             pads[below(4)];
+    };
+    const std::string first = read();
+    text += "  %P" + text_of(stage) + ": " + shape() + " = compute [i: " + text_of(height) + ", j: " + width +
+            "] {\n    yield " + (below(3) == 0 ? "neg(" + first + ")" : "sub(" + first + ", " + read() + ")") +
+            "\n  }\n";
+  }
+  return {testing::parsed(text + "}\n"), {std::move(x)}, {}};
+}
+
+using Scheduler = std::function<schedule::Schedule(const tensor::Graph&, PassContext&)>;
+
+void expect_loops_mean_the_graph(testing::RandomCase random, std::uint64_t seed, const kernel::Target& target,
+                                 const Scheduler& scheduler) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + " target " + target.name);
   PassContext ctx;
   ctx.target = target;
   tensor::Graph graph = prepare(random.graph, ctx);
   const std::vector<Array> want = tensor::interpret(graph, random.inputs, random.symbols);
   graph = name_uniquely(expand_functions(std::move(graph), ctx), ctx);
-  const schedule::Schedule schedule = any_schedule ? RandomSchedule(graph, seed).run() : choose_schedule(graph, ctx);
+  const schedule::Schedule schedule = scheduler(graph, ctx);
   Diagnostics faults;
   ASSERT_TRUE(schedule::check(schedule, graph, faults))
       << faults.render() << schedule::print(schedule) << tensor::print(graph);
@@ -309,6 +349,10 @@ void expect_loops_mean_the_graph(std::uint64_t seed, const kernel::Target& targe
   }
 }
 
+Scheduler any_schedule(std::uint64_t seed) {
+  return [seed](const tensor::Graph& graph, PassContext&) { return RandomSchedule(graph, seed).run(); };
+}
+
 TEST(LowerToLoops, LoopsMeanWhatTheGraphMeans) {
   // CORRLOOM_SEED=S repeats one case, CORRLOOM_RUNS=N with it runs N from there on.
   const char *given = std::getenv("CORRLOOM_SEED"), *runs = std::getenv("CORRLOOM_RUNS");
@@ -316,7 +360,9 @@ TEST(LowerToLoops, LoopsMeanWhatTheGraphMeans) {
   const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 150;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     for (const kernel::Target& target : {small_host(), *kernel::ptx_target("sm_80")}) {
-      expect_loops_mean_the_graph(seed, target, false);
+      expect_loops_mean_the_graph(any_case(seed), seed, target, [](const tensor::Graph& graph, PassContext& ctx) {
+        return choose_schedule(graph, ctx);
+      });
       if (HasFatalFailure()) return;
     }
   }
@@ -327,9 +373,49 @@ TEST(LowerToLoops, NoScheduleChangesABit) {
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
   const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 150;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    expect_loops_mean_the_graph(seed, small_host(), true);
+    expect_loops_mean_the_graph(any_case(seed), seed, small_host(), any_schedule(seed));
     if (HasFatalFailure()) return;
   }
+}
+
+TEST(LowerToLoops, PaddingInsidePipelinesChangesNoBit) {
+  const char *given = std::getenv("CORRLOOM_SEED"), *runs = std::getenv("CORRLOOM_RUNS");
+  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  const std::uint64_t count = runs != nullptr ? std::strtoull(runs, nullptr, 10) : given != nullptr ? 1 : 400;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    expect_loops_mean_the_graph(padded_case(seed), seed, small_host(), any_schedule(seed));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(LowerToLoops, AlignedPiecesMeetTheBorderAnywhere) {
+  // Rows of 37 elements begin anywhere in a line: the second tile of a row may begin at 1, 2 or 3 and needs padding,
+  // too.
+  testing::RandomCase stencil{testing::parsed(R"(graph @g(%X: f32[5, 37]) -> (%Y) {
+  %Y: f32[5, 37] = compute [i: 5, j: 37] {
+    yield sub(%X[i, add(j, -4:i64)] pad 0.5:f32, %X[i, add(j, 4:i64)] pad 0.5:f32)
+  }
+}
+)"),
+                              {{DType::F32, {5, 37}, {}}},
+                              {}};
+  for (int k = 0; k < 5 * 37; ++k) stencil.inputs[0].bits.push_back(scalar::Value::f32(static_cast<float>(k)).bits);
+  expect_loops_mean_the_graph(std::move(stencil), 0, small_host(), [](const tensor::Graph&, PassContext&) {
+    Diagnostics diagnostics;
+    const auto text = std::make_shared<const SourceFile>("test", R"(schedule @g target host {
+  %Y root streaming {
+    i by 1 block
+    j by 64 block
+    j by 8
+    j by 4 unroll
+    j by 1 vector
+  }
+}
+)");
+    const std::optional<schedule::Schedule> parsed = schedule::parse(text, diagnostics);
+    EXPECT_TRUE(parsed) << diagnostics.render();
+    return parsed.value_or(schedule::Schedule{});
+  });
 }
 
 }  // namespace
