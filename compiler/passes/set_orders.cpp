@@ -199,6 +199,43 @@ void use_pair_dots(Reduction& reduction, const Reduction& walked, const kernel::
   sum.step = scalar::apply(scalar::Opcode::Dot, {word_of_first(x), word_of_second(y), fma->args[2]});
 }
 
+/// True when the axis moves a window backwards (`x[i - p]`), and none forwards.
+bool walks_backwards(AxisId axis, const Compute& walked) {
+  bool backwards = false, forwards = false;
+  for (const Read* read : reads_of(*walked.reduction)) {
+    for (const Expr& subscript : read->index) {
+      const std::optional<affine::LinearForm> form = affine::linear_form(subscript);
+      if (!form) continue;
+      for (const Axis& moved : walked.axes) {
+        const std::int64_t along = form->coefficient_of(moved.id), step = form->coefficient_of(axis);
+        backwards |= along * step < 0;
+        forwards |= along * step > 0;
+      }
+    }
+  }
+  return backwards && !forwards;
+}
+
+/// Counts axes along which windows walk backwards from their other end, where the order of a sum is left to us: what
+/// knows windows then finds them. True when there is one.
+bool turn_windows(Compute& compute, const Compute& walked) {
+  Reduction& reduction = *compute.reduction;
+  if (compute.numerics.order == Numerics::OrderMode::Strict || tensor::is_in_sequence(reduction) ||
+      ranges_depend(reduction) || reduction.accumulators.size() != 1 ||
+      scalar::as_apply(reduction.accumulators[0].merge, scalar::Opcode::Add) == nullptr)
+    return false;
+  bool turned = false;
+  for (const Axis& axis : reduction.axes) {
+    if (axis.origin || !walks_backwards(axis.id, walked)) continue;
+    const Expr last = scalar::apply(scalar::Opcode::Sub, {axis.extent, scalar::constant_i64(1)});
+    const Expr place = scalar::apply(scalar::Opcode::Sub, {last, scalar::axis(axis.id)});
+    Expr& step = reduction.accumulators[0].step;
+    step = scalar::substitute_axes(step, [&](AxisId id) { return id == axis.id ? place : nullptr; });
+    turned = true;
+  }
+  return turned;
+}
+
 void set_order(const tensor::Graph& graph, Compute& compute, const Compute& walked, const kernel::Target& target) {
   Reduction& reduction = *compute.reduction;
   if (tensor::is_in_sequence(reduction)) return;
@@ -233,7 +270,8 @@ tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx) {
   for (tensor::Op& op : graph.ops) {
     auto* compute = std::get_if<Compute>(&op.kind);
     if (compute == nullptr || !compute->reduction) continue;
-    const Compute walked = as_walked(graph, op, shown);
+    Compute walked = as_walked(graph, op, shown);
+    if (turn_windows(*compute, walked)) walked = as_walked(graph, op, shown);
     set_order(graph, *compute, walked, ctx.target);
     const bool by_lanes = compute->reduction->order.kind == Order::Kind::Lanes;
     if (compute->numerics.order != Numerics::OrderMode::Strict && !by_lanes)
