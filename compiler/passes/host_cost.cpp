@@ -29,7 +29,7 @@ constexpr double kScatteredBytesPerCycle = 6;
 /// Cycles: of a load under a mask, which bodies of their own have at borders only, of one element that is gathered, of
 /// a vector that is stored through a transpose, of one that is scattered, of an element that is copied along memory or
 /// across it.
-constexpr double kMaskedLoad = 0.5, kGatheredElement = 1, kTransposedStore = 5, kScatteredStore = 24;
+constexpr double kMaskedLoad = 0.5, kGatheredElement = 2.4, kTransposedStore = 5, kScatteredStore = 24;
 constexpr double kCopiedElement = 0.25, kTransposedElement = 0.6;
 /// What a load costs when more rows share a set of the first-level cache than it has ways.
 constexpr double kCollision = 4;

@@ -30,6 +30,9 @@ void HostChooser::lanes_loops(schedule::Stage& stage) const {
   }
   const bool wide = target_.vector_registers >= 32;
   std::int64_t most = row == nullptr ? 4 : wide ? 8 : 4;
+  // Of short rows most is to merge the lanes, which as many rows as there are lanes do together.
+  if (row == nullptr && reduction_ <= static_cast<double>(2 * compute_.reduction->order.lanes))
+    most = compute_.reduction->order.lanes;
   // Several accumulators are compared before they are chosen: each step waits longer for the one before.
   if (each > 1) most = std::max<std::int64_t>(1, target_.vector_registers / 2 / each);
   const auto columns =
