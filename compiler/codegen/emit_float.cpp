@@ -1,5 +1,10 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "compiler/codegen/emit_primitive.h"
 #include "ir/base/errors.h"
@@ -24,12 +29,11 @@ class FloatOrder {
       return intrinsic(is_max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum);
     }
     if (const Operand* known = known_number()) return propagating_with(other_than(known), known, is_max);
-    Value* one = lesser(x_.value, y_.value, is_max);
-    Value* two = lesser(y_.value, x_.value, is_max);
-    // One of the two is the NaN, and its bits outlast an or. An and could lose them.
-    if (!is_max) return joined(one, two, is_max);
+    // Of the lesser in either order one is the NaN, and its bits outlast an or. The and of a max could lose them.
+    if (!is_max) return joined(false);
+    Value* greatest = has_range() ? range_max() : joined(true);
     Value* nan = llvm::ConstantFP::getQNaN(x_.value->getType());
-    return builder_.CreateSelect(builder_.CreateFCmpUNO(x_.value, y_.value), nan, joined(one, two, is_max));
+    return builder_.CreateSelect(builder_.CreateFCmpUNO(x_.value, y_.value), nan, greatest);
   }
 
   /// A NaN is ignored.
@@ -40,9 +44,7 @@ class FloatOrder {
     // A NaN gives its place to the other operand; two of them stay.
     Value* x = builder_.CreateSelect(is_nan(x_.value), y_.value, x_.value);
     Value* y = builder_.CreateSelect(is_nan(y_.value), x, y_.value);
-    Value* one = lesser(x, y, is_max);
-    Value* two = lesser(y, x, is_max);
-    return builder_.CreateSelect(is_nan(x), x, joined(one, two, is_max));
+    return builder_.CreateSelect(is_nan(x), x, joined(x, y, is_max));
   }
 
  private:
@@ -55,12 +57,36 @@ class FloatOrder {
     return builder_.CreateSelect(takes_x, x, y);
   }
 
-  /// Equal bits stay; of -0 and +0 the lesser has the sign.
-  Value* joined(Value* one, Value* two, bool is_max) {
+  /// The lesser or greater in either order: equal bits stay; of -0 and +0 the lesser has the sign.
+  Value* joined(bool is_max) { return joined(x_.value, y_.value, is_max); }
+  Value* joined(Value* x, Value* y, bool is_max) {
+    Value* one = lesser(x, y, is_max);
+    Value* two = lesser(y, x, is_max);
     llvm::Type* bits = one->getType()->getWithNewType(builder_.getIntNTy(is_double_ ? 64 : 32));
     Value* a = builder_.CreateBitCast(one, bits);
     Value* b = builder_.CreateBitCast(two, bits);
     return builder_.CreateBitCast(is_max ? builder_.CreateAnd(a, b) : builder_.CreateOr(a, b), one->getType());
+  }
+
+  bool has_range() const {
+    const int bits = x_.type.lanes * (is_double_ ? 64 : 32);
+    return traits_.has_range && (bits == 128 || bits == 256 || bits == 512);
+  }
+
+  /// The greater of two numbers, +0 being greater than -0, in one instruction. With a NaN it is anything.
+  Value* range_max() {
+    const int bits = x_.type.lanes * (is_double_ ? 64 : 32);
+    constexpr int kGreaterWithItsSign = 5, kCurrentRounding = 4;
+    Value* all = builder_.getIntN(static_cast<unsigned>(std::max(x_.type.lanes, 8)), ~std::uint64_t{0});
+    std::vector<Value*> args = {x_.value, y_.value, builder_.getInt32(kGreaterWithItsSign), x_.value, all};
+    if (bits == 512) args.push_back(builder_.getInt32(kCurrentRounding));
+    const llvm::Intrinsic::ID id = is_double_ ? (bits == 512   ? llvm::Intrinsic::x86_avx512_mask_range_pd_512
+                                                 : bits == 256 ? llvm::Intrinsic::x86_avx512_mask_range_pd_256
+                                                               : llvm::Intrinsic::x86_avx512_mask_range_pd_128)
+                                              : (bits == 512   ? llvm::Intrinsic::x86_avx512_mask_range_ps_512
+                                                 : bits == 256 ? llvm::Intrinsic::x86_avx512_mask_range_ps_256
+                                                               : llvm::Intrinsic::x86_avx512_mask_range_ps_128);
+    return builder_.CreateIntrinsic(id, args);
   }
 
   const Operand* known_number() const {

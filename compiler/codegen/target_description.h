@@ -25,6 +25,7 @@ struct TargetTraits {
   bool has_approximations = false;  ///< instructions for `scalar::is_approximable`
   bool has_minimum = false;         ///< `llvm.minimum` and `llvm.maximum` of f32 in one instruction
   bool has_minimum_f64 = false;
+  bool has_range = false;           ///< x86's `vrange`: the lesser or greater, with zeros in order
   bool has_minimum_number = false;  ///< `llvm.minimumnum` and `llvm.maximumnum` in one instruction
   int dot_bytes = 0;                ///< widest vector whose products of bytes are one instruction; 0: none
   int pair_dot_bytes = 0;           ///< the same for products of bf16

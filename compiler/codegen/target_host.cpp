@@ -75,6 +75,7 @@ std::optional<TargetDescription> describe_host(const kernel::Target& target) {
     traits.pair_dot_bytes = has_feature(target, "avx512bf16") && has_feature(target, "avx512vl") ? 64 : 0;
     traits.has_scale = has_feature(target, "avx512f");
     traits.has_short_scale = traits.has_scale && has_feature(target, "avx512vl");
+    traits.has_range = has_feature(target, "avx512dq") && has_feature(target, "avx512vl");
     traits.has_streaming = has_feature(target, "avx");
     return description;
   }
