@@ -176,7 +176,9 @@ std::int64_t element_count(const Shape& shape, DType dtype) {
   }
   fits = fits && !__builtin_mul_overflow(count, std::int64_t{byte_size(dtype)}, &bytes);
   if (!fits) {
-    throw InputError("a tensor of type " + TensorType{dtype, shape}.to_string() + " would take 2^63 bytes or more");
+    throw InputError(
+        "a tensor of type " + TensorType{dtype, shape}.to_string() +
+        (empty ? " has no elements, but strides of 2^63 bytes or more" : " would take 2^63 bytes or more"));
   }
   return empty ? 0 : count;
 }

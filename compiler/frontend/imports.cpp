@@ -98,7 +98,10 @@ class Loader {
   void link(Module& module, const ast::Import& import) {
     Module::Link link{nullptr, import.alias ? import.alias->text : "", import};
     const std::string path = resolved_path(module.path, import.path);
-    if (const auto cycle = cycle_through(path)) {
+    if (import.path.empty()) {
+      diagnostics_.report(Code::E0220, import.path_span, "the import names no file", "empty")
+          .help("write the path of a file relative to this one, or `std`");
+    } else if (const auto cycle = cycle_through(path)) {
       diagnostics_.report(Code::E0220, import.path_span, "the imports go round in a circle", *cycle)
           .help("move what both files need to a third one");
     } else if (const auto known = by_path_.find(path); known != by_path_.end()) {

@@ -105,6 +105,7 @@ std::vector<std::optional<std::string>> match_parameters(
     const OpInfo& info, const std::vector<std::pair<std::string, std::string>>& settings, const std::string& form,
     bool required_scalars) {
   std::vector<std::optional<std::string>> texts(info.parameters.size());
+  std::string unknown;
   for (const auto& [name, text] : settings) {
     const ParameterInfo* parameter = info.parameter(name);
     if (parameter != nullptr) {
@@ -113,10 +114,11 @@ std::vector<std::optional<std::string>> match_parameters(
     }
     const bool is_attribute = std::any_of(info.attributes.begin(), info.attributes.end(),
                                           [&, wanted = name](const AttributeInfo& one) { return one.name == wanted; });
-    throw io::UsageError("op `" + info.name + "` has no parameter `" + name.substr(0, 80) + "`; " +
-                         (is_attribute ? "it is an attribute: use `--set " + name + "=" + text.substr(0, 80) + "`"
-                                       : api::suggestion(name, names_of(info))) +
-                         declared(info));
+    if (unknown.empty())
+      unknown = "op `" + info.name + "` has no parameter `" + name.substr(0, 80) + "`; " +
+                (is_attribute ? "it is an attribute: use `--set " + name + "=" + text.substr(0, 80) + "`"
+                              : api::suggestion(name, names_of(info))) +
+                declared(info);
   }
   std::string missing;
   for (std::size_t k = 0; k < texts.size(); ++k) {
@@ -125,6 +127,9 @@ std::vector<std::optional<std::string>> match_parameters(
     if (texts[k] || !needed) continue;
     missing += (missing.empty() ? "" : ", ") + parameter.to_string();
   }
+  // A wrong name is told before what is missing, which it was probably meant for; only the latter is a matter of usage.
+  if (!unknown.empty() && missing.empty()) throw InputError(unknown);
+  if (!unknown.empty()) throw io::UsageError(unknown);
   if (!missing.empty())
     throw io::UsageError("op `" + info.name + "` needs " + missing + "; give each as " + form + declared(info));
   return texts;
@@ -206,8 +211,8 @@ std::vector<TypeArgument> types_of(const Op& op, const std::vector<Argument>& ar
   }
   for (const std::string& name : wanted) {
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw io::UsageError("--dynamic: op `" + info.name + "` has no dimension `" + name.substr(0, 80) + "`" +
-                           declared(info));
+      throw InputError("--dynamic: op `" + info.name + "` has no dimension `" + name.substr(0, 80) + "`" +
+                       declared(info));
   }
   return types;
 }

@@ -23,14 +23,14 @@ Outputs parse_outputs(const Options& options) {
   return outputs;
 }
 
-/// Throws UsageError unless every output is a result of the op.
+/// Throws InputError unless every output is a result of the op.
 void check_names(const OpInfo& info, const Outputs& outputs) {
   std::vector<std::string> results;
   for (const ResultInfo& result : info.results) results.push_back(result.name);
   for (const auto& [name, path] : outputs) {
     if (std::find(results.begin(), results.end(), name) != results.end()) continue;
-    throw io::UsageError("-o " + name + "=" + path + ": op `" + info.name + "` has no result `" + name + "`; " +
-                         api::suggestion(name, results));
+    throw InputError("-o " + name + "=" + path + ": op `" + info.name + "` has no result `" + name + "`; " +
+                     api::suggestion(name, results));
   }
 }
 
