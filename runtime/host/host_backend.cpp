@@ -13,9 +13,17 @@
 namespace corrloom::runtime {
 namespace {
 
-/// What one core does in a nanosecond, for the choice between one thread and several only.
-constexpr double kFlopsPerNs = 118;
-constexpr double kBytesPerNs = 30;
+/// What one fast core does in a nanosecond, for the choice between one thread and several only.
+constexpr double kFlopsPerNs = 200;
+constexpr double kBytesPerNs = 30, kBytesPerNsOfL3 = 120, kBytesPerNsOfL2 = 250;
+
+/// The least time for reading and writing as many bytes: of the smallest cache that holds them, half of what all cores
+/// share.
+double traffic_ns(double bytes, const kernel::Target& target) {
+  if (bytes <= static_cast<double>(target.l2_bytes)) return bytes / kBytesPerNsOfL2;
+  if (bytes <= static_cast<double>(target.l3_bytes) / 2) return bytes / kBytesPerNsOfL3;
+  return bytes / kBytesPerNs;
+}
 
 /// The loader that the layer above has set.
 struct LoaderSlot {
@@ -29,7 +37,8 @@ LoaderSlot& loader_slot() {
 
 class LoadedHostCode : public LoadedCode {
  public:
-  LoadedHostCode(std::unique_ptr<HostCode> code, const kernel::CompiledProgram& program) : code_(std::move(code)) {
+  LoadedHostCode(std::unique_ptr<HostCode> code, const kernel::CompiledProgram& program)
+      : code_(std::move(code)), target_(program.target) {
     for (const kernel::Kernel& kernel : program.kernels) {
       void* const entry = code_->find(kernel.name);
       CORRLOOM_CHECK(entry != nullptr, "the code of op ", program.op, " has no kernel ", kernel.name);
@@ -37,9 +46,11 @@ class LoadedHostCode : public LoadedCode {
     }
   }
   HostEntry entry(int kernel) const { return entries_[static_cast<std::size_t>(kernel)]; }
+  const kernel::Target& target() const { return target_; }
 
  private:
   std::unique_ptr<HostCode> code_;
+  const kernel::Target target_;
   std::vector<HostEntry> entries_;
 };
 
@@ -108,9 +119,10 @@ class HostBackend final : public DeviceBackend {
   }
 
   void launch(const Launch& launch, Stream) override {
-    const HostEntry entry = static_cast<const LoadedHostCode*>(launch.code)->entry(launch.kernel);
+    const auto* const code = static_cast<const LoadedHostCode*>(launch.code);
+    const HostEntry entry = code->entry(launch.kernel);
     if (launch.blocks == 1) return entry(launch.arguments, 0, 1);
-    const double work_ns = std::max(launch.flops / kFlopsPerNs, launch.bytes / kBytesPerNs);
+    const double work_ns = std::max(launch.flops / kFlopsPerNs, traffic_ns(launch.bytes, code->target()));
     for_each_range(launch.blocks, work_ns,
                    [&](std::int64_t first, std::int64_t last) { entry(launch.arguments, first, last); });
   }

@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -40,6 +44,68 @@ TEST(Threads, SmallWorkStaysWithItsCaller) {
   EXPECT_EQ(calls, 1);
   for_each_range(0, 1e9, [&](std::int64_t, std::int64_t) { ++calls; });
   EXPECT_EQ(calls, 1);
+}
+
+/// How many parts the runtime makes of work that is said to take so long.
+int parts(double work_ns) {
+  std::atomic<int> calls = 0;
+  for_each_range(1000, work_ns, [&](std::int64_t, std::int64_t) { ++calls; });
+  return calls;
+}
+
+TEST(Threads, ShortWorkWakesThemOnlyWhereMoreOfItComes) {
+  const KeepThreads keep;
+  set_host_threads(2);
+  // A slow machine may take longer than they stay awake between two calls, but not every time.
+  bool is_spread = false;
+  for (int round = 0; round < 100 && !is_spread; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(parts(20e3), 1) << "after a pause";
+    is_spread = parts(20e3) > 1;
+  }
+  EXPECT_TRUE(is_spread);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(parts(1e6), 1) << "long work is worth waking them";
+}
+
+TEST(Threads, LongWorkIsCutIntoMoreParts) {
+  const KeepThreads keep;
+  set_host_threads(2);
+  EXPECT_GE(parts(100e6), 256);
+  EXPECT_LE(parts(1e6), 32);
+}
+
+TEST(Threads, WorkersKeepOffTheProcessorOfTheirCaller) {
+  cpu_set_t mine;
+  ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
+  if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "one processor";
+  const KeepThreads keep;
+  set_host_threads(2);
+  // Pinned to one processor for the time of the test, so that it does not move in between.
+  const int here = sched_getcpu();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(here, &one);
+  const auto work = [&]() -> std::optional<bool> {
+    const pid_t self = gettid();
+    std::mutex mutex;
+    std::optional<bool> keeps_off;
+    for_each_range(64, 1e9, [&](std::int64_t, std::int64_t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (gettid() == self) return;
+      cpu_set_t processors;
+      if (sched_getaffinity(0, sizeof processors, &processors) != 0) return;
+      const std::lock_guard lock(mutex);
+      keeps_off = CPU_ISSET(here, &processors) == 0;
+    });
+    return keeps_off;
+  };
+  (void)work();  // the worker is known once it has begun
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const std::optional<bool> keeps_off = work();
+  ASSERT_EQ(sched_setaffinity(0, sizeof mine, &mine), 0);
+  ASSERT_TRUE(keeps_off.has_value());
+  EXPECT_TRUE(*keeps_off);
 }
 
 TEST(Threads, CallersMayComeAtOnceAndChangeTheCount) {
