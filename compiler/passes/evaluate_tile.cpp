@@ -86,7 +86,8 @@ std::optional<TileEvaluator::Wanted> TileEvaluator::next_missing_lazy(const scal
 ValueId TileEvaluator::combine(const Wanted& wanted) {
   const auto& [expr, guard] = wanted;
   const ValueId under = guard;
-  if (assumed_.contains(expr.get())) return builder_.constant(scalar::Value::boolean(true));
+  if (const auto known = assumed_.find(expr.get()); known != assumed_.end())
+    return builder_.constant(scalar::Value::boolean(known->second));
   return match(
       expr->kind, [&](const scalar::Constant& c) { return builder_.constant(c.value); },
       [&](const scalar::AxisRef& ref) { return leaves_.axis(ref.axis); },

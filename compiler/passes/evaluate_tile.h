@@ -3,7 +3,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -33,8 +32,9 @@ class TileEvaluator {
     /// The check that a dimension of a read needs, if any. The expression is the read.
     std::function<std::optional<Check>(const scalar::Expr&, std::size_t dimension)> check;
   };
-  /// `assumed`: conditions that hold at every point of the tile.
-  TileEvaluator(FunctionBuilder& builder, Leaves leaves, const std::set<const scalar::Node*>& assumed)
+  /// Conditions that hold at every point of the tile, or at none.
+  using Known = std::map<const scalar::Node*, bool>;
+  TileEvaluator(FunctionBuilder& builder, Leaves leaves, const Known& assumed)
       : builder_(builder), leaves_(std::move(leaves)), assumed_(assumed) {}
 
   /// The value of `expr`. Vector reads touch only the lanes of `present` (a default id: all), of which there is one at
@@ -65,7 +65,7 @@ class TileEvaluator {
 
   FunctionBuilder& builder_;
   Leaves leaves_;
-  const std::set<const scalar::Node*>& assumed_;
+  const Known& assumed_;
   scalar::Expr root_;
   loop::ValueId present_;
   std::vector<Wanted> stack_;

@@ -364,12 +364,12 @@ void ComputeLowering::settle_sizes(std::size_t level, Tiles tiles) {
 /// border. Conditions on different axes split one after the other.
 void ComputeLowering::split_guards(std::size_t level, const Tiles& tiles) {
   std::map<std::vector<AxisId>, Holdings> open;
-  const std::set<const scalar::Node*> before = assumed_;
+  const Known before = assumed_;
   for (const Guard& guard : guards_) {
     const std::optional<ValueId> holds = holds_in(guard, tiles);
     if (!holds) continue;
     if (const scalar::Value* known = builder_.as_constant(*holds)) {
-      if (known->as_bool()) assumed_.insert(guard.condition.get());
+      if (known->as_bool()) assumed_[guard.condition.get()] = true;
       continue;
     }
     std::vector<AxisId> axes;
@@ -402,18 +402,24 @@ void ComputeLowering::split_group(std::size_t level, const Tiles& tiles, const s
   }
   ValueId all = builder_.constant(scalar::Value::boolean(true));
   for (const Holding& holding : group) all = builder_.apply(Opcode::And, {all, holding.holds});
-  const auto go_on = [&](bool inside) {
+  const auto go_on = [&](std::optional<bool> inside) {
     return [&, inside] {
-      const std::set<const scalar::Node*> before = assumed_;
+      const Known before = assumed_;
       for (const Holding& holding : group) {
-        if (inside) assumed_.insert(holding.guard->condition.get());
+        if (inside) assumed_[holding.guard->condition.get()] = *inside;
       }
       split_group(level, tiles, groups, next + 1);
       assumed_ = before;
       return std::vector<ValueId>{};
     };
   };
-  builder_.if_else(all, go_on(true), go_on(false));
+  // One condition that chooses between operands fails everywhere in most other tiles.
+  const bool chooses = group.size() == 1 && !compute_.reduction;
+  const auto otherwise = [&] {
+    builder_.if_else(fails_in(*group.front().guard, tiles), go_on(false), go_on(std::nullopt));
+    return std::vector<ValueId>{};
+  };
+  builder_.if_else(all, go_on(true), chooses ? FunctionBuilder::Branch(otherwise) : go_on(std::nullopt));
 }
 
 /// Nothing when it is not known where tiles begin, or when there are too many at borders.
@@ -454,8 +460,8 @@ void ComputeLowering::split_borders(std::size_t level, const Tiles& tiles, const
                                     std::size_t next, Borders borders) {
   if (borders.tiles == 0) return;
   if (borders.positions.empty()) {
-    const std::set<const scalar::Node*> before = assumed_;
-    for (const Holding& holding : groups[next]) assumed_.insert(holding.guard->condition.get());
+    const Known before = assumed_;
+    for (const Holding& holding : groups[next]) assumed_[holding.guard->condition.get()] = true;
     split_group(level, tiles, groups, next + 1);
     assumed_ = before;
     return;
@@ -498,10 +504,10 @@ std::optional<std::int64_t> ComputeLowering::least_at(const Guard& guard, AxisId
   return least;
 }
 
-/// Whether the guard holds at every point of the tile and for every element of the reduction: the least value of its
-/// form. Nothing when that is not known at the tile.
-std::optional<ValueId> ComputeLowering::holds_in(const Guard& guard, const Tiles& tiles) {
-  ValueId least = builder_.index(guard.form.constant);
+/// The least value of the guard's form at the points of the tile and for the elements of the reduction, or the
+/// greatest. Nothing when that is not known at the tile.
+std::optional<ValueId> ComputeLowering::bound_in(const Guard& guard, const Tiles& tiles, bool least) {
+  ValueId bound = builder_.index(guard.form.constant);
   for (const affine::LinearForm::Term& term : guard.form.terms) {
     const AxisId axis = axis_of(term.expr);
     ValueId first = builder_.index(0);
@@ -515,10 +521,24 @@ std::optional<ValueId> ComputeLowering::holds_in(const Guard& guard, const Tiles
       size = *extent;
     }
     if (size < 1) return std::nullopt;
-    const ValueId lowest = term.coefficient > 0 ? first : builder_.add(first, builder_.index(size - 1));
-    least = builder_.add(least, builder_.mul(lowest, term.coefficient));
+    const bool at_first = (term.coefficient > 0) == least;
+    const ValueId at = at_first ? first : builder_.add(first, builder_.index(size - 1));
+    bound = builder_.add(bound, builder_.mul(at, term.coefficient));
   }
-  return builder_.apply(Opcode::Ge, {least, builder_.index(0)});
+  return bound;
+}
+
+/// Whether the guard holds at every point of the tile and for every element of the reduction.
+std::optional<ValueId> ComputeLowering::holds_in(const Guard& guard, const Tiles& tiles) {
+  const std::optional<ValueId> least = bound_in(guard, tiles, /*least=*/true);
+  return least ? std::optional(builder_.apply(Opcode::Ge, {*least, builder_.index(0)})) : std::nullopt;
+}
+
+/// Whether it holds at none.
+ValueId ComputeLowering::fails_in(const Guard& guard, const Tiles& tiles) {
+  const std::optional<ValueId> greatest = bound_in(guard, tiles, /*least=*/false);
+  return greatest ? builder_.apply(Opcode::Lt, {*greatest, builder_.index(0)})
+                  : builder_.constant(scalar::Value::boolean(false));
 }
 
 std::optional<std::int64_t> ComputeLowering::reduction_extent(AxisId axis) const {

@@ -93,6 +93,7 @@ class ComputeLowering {
     loop::ValueId holds;
   };
   using Holdings = std::vector<Holding>;
+  using Known = TileEvaluator::Known;
   void split_guards(std::size_t level, const Tiles& tiles);
   void split_group(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups, std::size_t next);
   /// Where tiles begin in which conditions may fail, and how many tiles of that size there are.
@@ -106,7 +107,9 @@ class ComputeLowering {
                      Borders borders);
   std::optional<std::int64_t> least_at(const Guard& guard, scalar::AxisId axis, std::int64_t base,
                                        std::int64_t size) const;
+  std::optional<loop::ValueId> bound_in(const Guard& guard, const Tiles& tiles, bool least);
   std::optional<loop::ValueId> holds_in(const Guard& guard, const Tiles& tiles);
+  loop::ValueId fails_in(const Guard& guard, const Tiles& tiles);
   std::optional<std::int64_t> reduction_extent(scalar::AxisId axis) const;
   void register_tile(std::size_t level, const Tiles& tiles);
   int unaligned_lanes(std::size_t level, const Tiles& tiles) const;
@@ -199,9 +202,9 @@ class ComputeLowering {
   FunctionBuilder& builder_;
   std::map<scalar::AxisId, loop::ValueId> extents_;  ///< of the output axes: of the compute, or of the region
   std::vector<Guard> guards_;
-  std::set<scalar::AxisId> from_zero_;     ///< axes along which tiles begin at multiples of their loops' steps
-  std::set<const scalar::Node*> assumed_;  ///< conditions that hold in the tile at hand
-  std::map<scalar::AxisId, Part> parts_;   ///< of reduction axes that are cut
+  std::set<scalar::AxisId> from_zero_;    ///< axes along which tiles begin at multiples of their loops' steps
+  Known assumed_;                         ///< of the tile at hand
+  std::map<scalar::AxisId, Part> parts_;  ///< of reduction axes that are cut
   /// What a tile does of a sweep: all for itself, or begin, go on with, or finish the sums that lie in memory.
   enum class Sweep : std::uint8_t { None, Begin, Add, Finish };
   Sweep sweep_ = Sweep::None;
