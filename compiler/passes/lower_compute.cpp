@@ -534,11 +534,12 @@ std::optional<ValueId> ComputeLowering::holds_in(const Guard& guard, const Tiles
   return least ? std::optional(builder_.apply(Opcode::Ge, {*least, builder_.index(0)})) : std::nullopt;
 }
 
-/// Whether it holds at none.
+/// Whether it holds at none, where it does not hold at all of them.
 ValueId ComputeLowering::fails_in(const Guard& guard, const Tiles& tiles) {
   const std::optional<ValueId> greatest = bound_in(guard, tiles, /*least=*/false);
-  return greatest ? builder_.apply(Opcode::Lt, {*greatest, builder_.index(0)})
-                  : builder_.constant(scalar::Value::boolean(false));
+  const bool is_one = greatest == bound_in(guard, tiles, /*least=*/true);
+  if (!greatest || is_one) return builder_.constant(scalar::Value::boolean(is_one));
+  return builder_.apply(Opcode::Lt, {*greatest, builder_.index(0)});
 }
 
 std::optional<std::int64_t> ComputeLowering::reduction_extent(AxisId axis) const {

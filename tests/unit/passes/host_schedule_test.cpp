@@ -181,6 +181,24 @@ TEST(HostSchedule, OnlyBordersAreMasked) {
   EXPECT_EQ(selects, 0);
 }
 
+TEST(HostSchedule, OperandsSideBySideAreReadWhereTheyStand) {
+  // A row belongs to one of the two; within a row only the vector at the seam has parts of both.
+  const auto functions_of = [](const std::string& condition, const std::string& x, const std::string& y) {
+    return lowered(
+        "graph @g(%x: f32[64, 256], %y: f32[64, 256]) -> (%z) {\n  %z: f32[64, 256] = compute [i: 64, j: 256]"
+        " { yield if(lt(" +
+        condition + ", 31:i64), %x[" + x + "], %y[" + y + "]) }\n}\n");
+  };
+  const std::vector<loop::Function> rows = functions_of("i", "i, j", "sub(i, 31:i64), j");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(vector_loads(rows[0]).masked, 0) << loop::print(rows[0]);
+  const std::vector<loop::Function> columns = functions_of("j", "i, j", "i, sub(j, 31:i64)");
+  ASSERT_EQ(columns.size(), 1U);
+  const VectorLoads loads = vector_loads(columns[0]);
+  EXPECT_GT(loads.masked, 0);
+  EXPECT_GE(loads.all, 2 * loads.masked) << loop::print(columns[0]);
+}
+
 TEST(HostSchedule, StencilsShareRows) {
   // A tile of rows loads each row of the input once.
   const std::vector<loop::Function> functions = lowered(R"(
