@@ -8,6 +8,7 @@
 #include "compiler/passes/constant_values.h"
 #include "compiler/passes/host_fusion.h"
 #include "compiler/passes/host_schedule.h"
+#include "compiler/passes/host_stores.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/running_reduction.h"
 #include "compiler/passes/size_proofs.h"
@@ -197,37 +198,14 @@ schedule::Stage choose_stage(const tensor::Graph& graph, const tensor::Op& op, c
 
 namespace {
 
-/// Some op reads the tensor, or a view of it.
-bool is_read(const tensor::Graph& graph, tensor::TensorId id) {
-  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const tensor::Op& op) {
-    bool found = false;
-    for_each_use(op, [&](tensor::TensorId source, const scalar::Read* read) {
-      found |= read != nullptr && storage_root(graph, source) == id;
-    });
-    return found;
-  });
-}
-
-/// Some result is stored in place of an argument.
-bool is_in_place(const tensor::Graph& graph, tensor::TensorId id) {
-  return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const tensor::Output& output) {
-    return output.storage_of && storage_root(graph, output.value) == id;
-  });
-}
-
-/// Results that the last-level cache cannot keep go past it: a store then need not read the line that it overwrites.
-/// What another kernel reads must be larger still, or it would find part of it there.
+/// Large results go past the caches.
 void stream_large_results(const tensor::Graph& graph, schedule::Schedule& schedule, const kernel::Target& target) {
   for (schedule::Stage& stage : schedule.stages) {
     if (stage.placement.kind != schedule::Placement::Kind::Root) continue;
-    for (std::size_t k = 0; k < graph.ops.size(); ++k) {
-      const tensor::Op& op = graph.ops[k];
-      if (op.name != stage.compute || !std::holds_alternative<Compute>(op.kind)) continue;
-      const tensor::TensorId id{static_cast<std::int32_t>(k)};
-      double bytes = byte_size(op.dtype);
-      for (const Expr& extent : op.extents) bytes *= static_cast<double>(scalar::as_i64(extent).value_or(1));
-      const double kept = static_cast<double>(target.l3_bytes) / (is_read(graph, id) ? 1 : 3);
-      stage.streaming = bytes >= kept && !is_in_place(graph, id);
+    for (const tensor::Op& op : graph.ops) {
+      const auto* compute = std::get_if<Compute>(&op.kind);
+      if (op.name == stage.compute && compute != nullptr)
+        stage.streaming = host::streams(graph, op, target, host::axis_across(*compute, stage));
     }
   }
 }

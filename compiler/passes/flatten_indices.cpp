@@ -1,5 +1,6 @@
 #include "compiler/passes/flatten_indices.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ class Flattening {
         builder_(function.name, loop::Stage::Flat, function.symbols),
         now_(function.values.size()) {}
 
-  loop::Function run() {
+  loop::Function flattened() {
     for (const loop::Buffer& buffer : function_.buffers) builder_.add_buffer(buffer);
     copy(function_.body);
     return builder_.finish();
@@ -68,6 +69,17 @@ class Flattening {
     return sum;
   }
 
+  /// The offset as a ramp where its lanes lie one behind the other.
+  ValueId run(ValueId offset) {
+    const std::optional<FunctionBuilder::Lanes> form = builder_.as_lanes(offset);
+    if (!form || builder_.as_ramp(offset) != nullptr) return offset;
+    const std::vector<std::int64_t>& places = form->offsets;
+    for (std::size_t lane = 1; lane < places.size(); ++lane) {
+      if (places[lane] != places[lane - 1] + 1) return offset;
+    }
+    return builder_.ramp(builder_.add(form->base, builder_.index(places.front())), 1, static_cast<int>(places.size()));
+  }
+
   void copy(const Block& block) {
     for (const Instr& instr : block.instrs) copy(instr);
   }
@@ -90,7 +102,7 @@ class Flattening {
           bind(instr.results[0], builder_.splat(loaded, lanes(instr)));
         },
         [&](const loop::Store& k) {
-          builder_.store(k.buffer, {offset(k.buffer, k.index)}, now(k.value), now(k.mask), k.streaming);
+          builder_.store(k.buffer, {run(offset(k.buffer, k.index))}, now(k.value), now(k.mask), k.streaming);
         },
         [&](const loop::Prefetch& k) { builder_.prefetch(k.buffer, {offset(k.buffer, k.index)}); },
         [&](const loop::Check& k) {
@@ -136,7 +148,7 @@ class Flattening {
 }  // namespace
 
 loop::Function flatten_indices(loop::Function function, PassContext&) {
-  return Flattening(function).run();
+  return Flattening(function).flattened();
 }
 
 }  // namespace corrloom::passes

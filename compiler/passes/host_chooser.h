@@ -73,6 +73,8 @@ class HostChooser {
   bool is_window(const Axis& row, const Axis& vector) const;
   /// Whether rows along the axis read rows of the same elements: `x[i, j] + x[i + 1, j]`.
   bool is_stencil(const Axis& row) const;
+  /// Whether rows along the axis read the elements between those of a vector: all of them come from the same loads.
+  bool picks_between(const Axis& vector, const Axis& row) const;
   /// Different loads that so many rows of the body make, for one vector.
   std::int64_t distinct_loads(const Axis* row, std::int64_t rows) const;
   /// How much of the loads and operations of a body is left when the rows of the tile share them.
@@ -81,6 +83,8 @@ class HostChooser {
   bool shares_loads(const Axis& vector, const Axis& row) const;
   /// Tries all sizes of a tile of these axes; `row` may be null.
   void consider_rows(const Axis& vector, const Axis* row, Tile& best) const;
+  /// Whether the rows of the tile are the whole last axis, which is short, and stand between each other in the result.
+  bool interleaves(const Tile& tile) const;
   /// Whether the vectors from which lanes two or more apart are picked stay in registers until the last tap is done.
   bool holds_window(const Tile& tile) const;
   /// Whether no loop is left of the reduction.
@@ -147,6 +151,9 @@ class HostChooser {
   void add_reduction(std::vector<schedule::Loop>& loops, std::int64_t points, std::int64_t window) const;
   /// All loops around and of the tile, and its copies.
   void tile_loops(const Tile& tile, schedule::Stage& stage) const;
+  /// Results that go past the caches through transposes: some vectors of each row are read, so many that they are whole
+  /// lines, and many tiles stand beside each other in the result before the next ones.
+  void across_loops(const Tile& tile, std::int64_t width, schedule::Stage& stage) const;
   /// Memory order: outer axes one by one, or several short rows to a block, and long pieces of the vector axis. Where
   /// stores are transposed, four tiles stand beside each other in the result before the next vector of the other axis.
   void streaming_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops) const;

@@ -30,6 +30,8 @@ constexpr double kScatteredBytesPerCycle = 6;
 /// a vector that is stored through a transpose, of one that is scattered, of an element that is copied along memory or
 /// across it.
 constexpr double kMaskedLoad = 0.5, kGatheredElement = 2.4, kTransposedStore = 5, kScatteredStore = 24;
+/// The part of it that is left where two transposed parts fill a line together.
+constexpr double kJoinedStore = 0.9;
 constexpr double kCopiedElement = 0.25, kTransposedElement = 0.6;
 /// What a load costs when more rows share a set of the first-level cache than it has ways.
 constexpr double kCollision = 4;
@@ -61,7 +63,9 @@ double HostChooser::load_cost(const Access& access, const Tile& tile) const {
   if (stride == 1) return (is_shifted(access) ? 2 : 1) + guard + (window_collides(access, tile) ? kCollision : 0);
   // Lanes are picked from whole vectors where it is known which of them exist.
   const bool is_known = !access.guarded || !access.in_step || unrolls_all(tile);
-  if (stride > 1 && stride <= kMostVectorStride && is_known) return static_cast<double>(stride) + guard;
+  const bool shared = !access.in_step && tile.row != nullptr && picks_between(*tile.vector, *tile.row);
+  if (stride > 1 && stride <= kMostVectorStride && is_known)
+    return std::max(1.0, static_cast<double>(stride) / static_cast<double>(shared ? tile.rows : 1)) + guard;
   return static_cast<double>(lanes()) * kGatheredElement + guard;
 }
 
@@ -202,8 +206,11 @@ double HostChooser::row_tiles(const Tile& tile) const {
 
 double HostChooser::store_cost(const Tile& tile) const {
   if (tile.vector == &compute_.axes.back()) return 1;
+  if (interleaves(tile)) return static_cast<double>(tile.rows);
   if (tile.row != &compute_.axes.back() || tile.rows < 4) return kScatteredStore;
-  return kTransposedStore * static_cast<double>(lanes()) / static_cast<double>(std::min(tile.rows, lanes()));
+  const double parts = static_cast<double>(ceil_div(tile.rows, lanes()) * lanes()) / static_cast<double>(tile.rows);
+  const bool joined = byte_size(op_.dtype) < 4 && tile.rows == 2 * lanes();
+  return kTransposedStore * parts * (joined ? kJoinedStore : 1);
 }
 
 double HostChooser::far_cycles(const Access& access, const Tile& tile) const {

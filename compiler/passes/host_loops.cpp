@@ -4,11 +4,13 @@
 #include <vector>
 
 #include "compiler/passes/host_chooser.h"
+#include "compiler/passes/host_stores.h"
 
 namespace corrloom::passes::host {
 
 using schedule::Bind;
 using schedule::Loop;
+using schedule::Stage;
 
 namespace {
 
@@ -17,6 +19,12 @@ namespace {
 constexpr std::int64_t kPieceElements = 16384;
 /// Elements that a block of short rows should have at least.
 constexpr std::int64_t kBlockElements = 4096;
+
+/// Results across: rows in a block, elements of the vector axis in one, lines of a row of an operand that are read
+/// together, and as many where rows share a set of the cache.
+constexpr std::int64_t kAcrossRows = 512, kAcrossElements = 4096, kAcrossLines = 4, kCollidingLines = 2;
+/// Bytes of a line of the caches; rows a multiple of so many bytes apart share a set of the first-level one.
+constexpr std::int64_t kLineBytes = 64, kSetBytes = 4096;
 
 /// Rows of a block, at most so many: as many as leave none over, unless those are few.
 std::int64_t rows_together(std::int64_t extent, std::int64_t most) {
@@ -87,9 +95,12 @@ void HostChooser::tile_loops(const Tile& tile, schedule::Stage& stage) const {
     if (tile.staged[k]) stage.staging.push_back(panel(k, tile, width));
   }
   std::vector<Loop>& loops = stage.loops;
-  if (!compute_.reduction) {
+  const bool is_across = tile.row == &compute_.axes.back() && tile.rows > 1 && !interleaves(tile);
+  if (!compute_.reduction && is_across && host::streams(graph_, op_, target_, tile.vector)) {
+    across_loops(tile, width, stage);
+  } else if (!compute_.reduction) {
     streaming_loops(tile, width, loops);
-    host::prefetch_across(reads, tile, width, stage);
+    host::prefetch_across(reads, tile, 2 * width, stage);
   } else if (tile.row != nullptr && !has_panel(tile)) {
     window_loops(tile, width, loops);
   } else {
@@ -97,6 +108,26 @@ void HostChooser::tile_loops(const Tile& tile, schedule::Stage& stage) const {
   }
   add_reduction(loops, tile.rows * tile.vectors, tile.window);
   host::add_tile(tile, lanes(), loops);
+}
+
+void HostChooser::across_loops(const Tile& tile, std::int64_t width, Stage& stage) const {
+  const bool collides = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    const std::int64_t bytes = access.stride(tile.row->id) * access.element_bytes;
+    return access.stride(tile.vector->id) == 1 && bytes != 0 && bytes % kSetBytes == 0;
+  });
+  const std::int64_t lines = collides ? kCollidingLines : kAcrossLines;
+  const std::int64_t together = std::max(width, lines * kLineBytes / byte_size(op_.dtype) / width * width);
+  std::vector<Loop>& loops = stage.loops;
+  for (const Axis& axis : compute_.axes) {
+    if (&axis == tile.vector || extent_of(axis) == 1) continue;
+    loops.push_back(
+        {axis.name, &axis == tile.row ? std::max(tile.rows, kAcrossRows / tile.rows * tile.rows) : 1, Bind::Block});
+  }
+  loops.push_back({tile.vector->name, std::max(together, kAcrossElements / together * together), Bind::Block});
+  loops.push_back({tile.vector->name, together, Bind::Serial});
+  loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+  if (together != width) loops.push_back({tile.vector->name, width, Bind::Serial});
+  host::prefetch_across({graph_, compute_, accesses_, target_, lanes()}, tile, together, stage);
 }
 
 void HostChooser::streaming_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops) const {

@@ -103,14 +103,14 @@ void add_tile(const Tile& tile, std::int64_t lanes, std::vector<Loop>& loops) {
   loops.push_back({tile.vector->name, 1, Bind::Vector});
 }
 
-void prefetch_across(const Reads& reads, const Tile& tile, std::int64_t width, schedule::Stage& stage) {
+void prefetch_across(const Reads& reads, const Tile& tile, std::int64_t distance, schedule::Stage& stage) {
   if (tile.vector == &reads.compute.axes.back() || tile.rows == 1) return;
   std::set<std::string> tensors;
   for (const Access& access : reads.accesses) {
     const std::string& name = reads.graph.op(access.read->source).name;
     if (access.stride(tile.vector->id) == 1 && access.depends_on(tile.row->id) && tensors.insert(name).second &&
         bytes_of(reads.graph, access.read->source) > static_cast<double>(reads.target.l2_bytes))
-      stage.prefetches.push_back({name, tile.vector->name, 2 * width});
+      stage.prefetches.push_back({name, tile.vector->name, distance});
   }
 }
 

@@ -66,8 +66,9 @@ struct Reads {
 bool sweeps(const Reads& reads, const Tile& tile);
 /// A few rows of that operand at a time, over long pieces of the vector axis: memory is read as it lies.
 void sweep_loops(const Reads& reads, Tile tile, schedule::Stage& stage);
-/// Vectors that lie across the result are short pieces of many rows: the processor does not see where they lead.
-void prefetch_across(const Reads& reads, const Tile& tile, std::int64_t width, schedule::Stage& stage);
+/// Vectors that lie across the result are short pieces of many rows: the processor does not see where they lead. What
+/// lies so many elements further on is brought near.
+void prefetch_across(const Reads& reads, const Tile& tile, std::int64_t distance, schedule::Stage& stage);
 /// The loops of the register tile.
 void add_tile(const Tile& tile, std::int64_t lanes, std::vector<schedule::Loop>& loops);
 

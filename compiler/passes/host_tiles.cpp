@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/passes/host_chooser.h"
+#include "compiler/passes/host_stores.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/strides.h"
 #include "ir/affine/affine.h"
@@ -79,9 +80,16 @@ double HostChooser::shared_part(const Tile& tile) const {
          static_cast<double>(distinct_loads(tile.row, 1) * tile.rows);
 }
 
+bool HostChooser::picks_between(const Axis& vector, const Axis& row) const {
+  return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    const std::int64_t apart = access.stride(vector.id), step = access.stride(row.id);
+    return !access.in_step && apart > 1 && apart <= kMostVectorStride && step > 0 && step * extent_of(row) <= apart;
+  });
+}
+
 bool HostChooser::shares_loads(const Axis& vector, const Axis& row) const {
   if (&row == &compute_.axes.back()) return true;
-  if (compute_.reduction ? is_window(row, vector) : is_stencil(row)) return true;
+  if (compute_.reduction ? is_window(row, vector) : is_stencil(row) || picks_between(vector, row)) return true;
   return std::any_of(accesses_.begin(), accesses_.end(),
                      [&](const Access& access) { return access.depends_on(vector.id) && !access.depends_on(row.id); });
 }
@@ -90,16 +98,23 @@ void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best)
   const std::int64_t width = lanes(), fitting = ceil_div(extent_of(vector), width);
   // Without a reduction more vectors only make the body longer.
   const std::int64_t streams = compute_.reduction ? kMaxStreamVectors : body_operations_ > kLongBody ? 1 : 4;
-  const std::int64_t most_vectors = std::min(fitting, row == nullptr ? streams : kMaxVectors);
-  const std::int64_t most_rows = row == nullptr ? 1 : std::min(extent_of(*row), std::max(kMaxRows, width));
+  // Nor do they fit beside each other where rows are stored through a transpose.
+  const bool across =
+      !compute_.reduction && row == &compute_.axes.back() && &vector != row && extent_of(*row) > kMostInterleaved;
+  const std::int64_t most_vectors = across ? 1 : std::min(fitting, row == nullptr ? streams : kMaxVectors);
+  // Elements narrower than what is computed fill a line of the result with the rows of two transposes.
+  const bool narrow = byte_size(op_.dtype) < 4 && across && host::streams(graph_, op_, target_, &vector);
+  const std::int64_t most_lanes = narrow ? 2 * width : width;
+  const std::int64_t most_rows = row == nullptr ? 1 : std::min(extent_of(*row), std::max(kMaxRows, most_lanes));
   const bool window = row != nullptr && compute_.reduction && is_window(*row, vector);
-  const bool stencil = row != nullptr && !compute_.reduction && &vector == &compute_.axes.back() && is_stencil(*row);
+  const bool along = row != nullptr && !compute_.reduction && &vector == &compute_.axes.back();
+  const bool stencil = along && is_stencil(*row), picks = along && picks_between(vector, *row);
   // Without a reduction a load that rows share is one from the nearest cache: a longer body is only worth a window's.
-  if (!compute_.reduction && row != nullptr && row != &compute_.axes.back() && !stencil) return;
+  if (!compute_.reduction && row != nullptr && row != &compute_.axes.back() && !stencil && !picks) return;
   for (std::int64_t rows = 1; rows <= most_rows; ++rows) {
     for (std::int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
       if (rows * vectors + vectors + 1 >= target_.vector_registers &&
-          !(vectors == 1 && rows <= width && !compute_.reduction))
+          !(vectors == 1 && rows <= most_lanes && !compute_.reduction))
         continue;
       if (rows > 1 && row == nullptr) continue;
       if (stencil && static_cast<double>(rows * vectors) * body_operations_ > kMostStencil) continue;
@@ -112,6 +127,11 @@ void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best)
         consider_copies(tile, best);
     }
   }
+}
+
+bool HostChooser::interleaves(const Tile& tile) const {
+  return compute_.axes.size() > 1 && tile.row == &compute_.axes.back() && tile.vector == tile.row - 1 &&
+         tile.rows == extent_of(*tile.row) && tile.rows > 1 && tile.rows <= kMostInterleaved;
 }
 
 bool HostChooser::holds_window(const Tile& tile) const {

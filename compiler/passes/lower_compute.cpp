@@ -6,7 +6,6 @@
 #include "compiler/passes/evaluate_tile.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/running_reduction.h"
-#include "compiler/passes/tile_shuffles.h"
 #include "ir/base/errors.h"
 
 namespace corrloom::passes {
@@ -25,8 +24,6 @@ namespace {
 
 /// Most groups of conditions on which bodies split, and most places of an axis with a body of their own.
 constexpr std::size_t kMostSplits = 2, kMostBorders = 2;
-/// Fewest rows of a tile for which a store that is contiguous along them goes through a transpose.
-constexpr std::size_t kTransposedRows = 4;
 /// Points of a tile whose instructions take turns, and nodes of a body from which on they do: the processor does not
 /// look as far ahead as from one long chain of operations to the next.
 constexpr std::size_t kTogether = 2, kLongBody = 24;
@@ -749,72 +746,6 @@ std::vector<std::vector<std::size_t>> ComputeLowering::runs_of(const std::vector
   std::vector<std::vector<std::size_t>> out;
   for (const std::vector<ValueId>& others : order) out.push_back(std::move(runs[others]));
   return out;
-}
-
-/// Vectors along an axis other than the last one are stored through a transpose where the tile has enough elements
-/// beside each other in the result.
-void ComputeLowering::store(const std::vector<Result>& results) {
-  const tensor::Axis* vector = nullptr;
-  for (const Level& level : levels_) {
-    if (level.bind != Bind::Vector || level.reduction) continue;
-    for (const tensor::Axis& axis : compute_.axes) vector = axis.id == level.axis ? &axis : vector;
-  }
-  const bool is_open = std::any_of(results.begin(), results.end(), [&](const Result& result) {
-    return vector != nullptr && result.point.at(vector->id).is_open;
-  });
-  if (vector == nullptr || vector == &compute_.axes.back() || is_open) {
-    for (const Result& result : results) store_one(result);
-    return;
-  }
-  std::vector<Point> points;
-  for (const Result& result : results) points.push_back(result.point);
-  for (const std::vector<std::size_t>& run : runs_of(points)) {
-    if (run.size() < kTransposedRows) {
-      for (std::size_t k : run) store_one(results[k]);
-      continue;
-    }
-    const auto lanes = static_cast<std::size_t>(builder_.type(points[run.front()].at(vector->id).value).lanes);
-    for (std::size_t first = 0; first < run.size(); first += lanes) {
-      std::vector<const Result*> part;
-      for (std::size_t k = first; k < std::min(first + lanes, run.size()); ++k) part.push_back(&results[run[k]]);
-      store_transposed(part, vector->id, static_cast<int>(lanes));
-    }
-  }
-}
-
-void ComputeLowering::store_one(const Result& result) {
-  std::vector<ValueId> index;
-  for (const tensor::Axis& axis : compute_.axes) index.push_back(result.point.at(axis.id).value);
-  builder_.store(kernel_.buffers.at(id_), result_index(std::move(index)), result.value, mask_of(result.point),
-                 stage_.streaming);
-}
-
-void ComputeLowering::store_transposed(const std::vector<const Result*>& part, AxisId vector, int lanes) {
-  std::vector<ValueId> rows;
-  for (const Result* result : part) rows.push_back(builder_.splat(result->value, lanes));
-  rows.resize(static_cast<std::size_t>(lanes), rows.front());
-  const std::vector<ValueId> columns = transpose(builder_, std::move(rows));
-  const Point& first = part.front()->point;
-  const loop::Ramp* ramp = builder_.as_ramp(first.at(vector).value);
-  CORRLOOM_CHECK(ramp != nullptr && ramp->stride == 1, "a vector axis that is no ramp");
-  const ValueId base = ramp->base;
-  const AxisId last = compute_.axes.back().id;
-  ValueId mask;
-  if (part.size() < static_cast<std::size_t>(lanes)) {
-    const ValueId count = builder_.index(static_cast<std::int64_t>(part.size()));
-    mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), count});
-  }
-  for (int lane = 0; lane < first.at(vector).lanes; ++lane) {
-    std::vector<ValueId> index;
-    for (const tensor::Axis& axis : compute_.axes) {
-      const ValueId value = first.at(axis.id).value;
-      index.push_back(axis.id == vector ? builder_.add(base, builder_.index(lane))
-                      : axis.id == last ? builder_.ramp(value, 1, lanes)
-                                        : value);
-    }
-    builder_.store(kernel_.buffers.at(id_), result_index(std::move(index)), columns[static_cast<std::size_t>(lane)],
-                   mask, stage_.streaming);
-  }
 }
 
 }  // namespace corrloom::passes

@@ -126,7 +126,9 @@ class ComputeLowering {
   };
   void store(const std::vector<Result>& results);
   void store_one(const Result& result);
-  void store_transposed(const std::vector<const Result*>& part, scalar::AxisId vector, int lanes);
+  bool stands_between(std::size_t rows, const tensor::Axis& vector) const;
+  void store_interleaved(const std::vector<const Result*>& rows, scalar::AxisId vector);
+  void store_transposed(const std::vector<const Result*>& results, scalar::AxisId vector, int lanes);
 
   using Accumulators = std::vector<std::vector<loop::ValueId>>;  ///< by point, then accumulator
   Accumulators reduce(std::size_t level, std::vector<Point>& tile_points, Accumulators accumulators);

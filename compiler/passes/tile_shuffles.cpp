@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <optional>
 
 #include "ir/base/errors.h"
@@ -162,6 +163,32 @@ std::vector<ValueId> transpose(FunctionBuilder& builder, std::vector<ValueId> ve
     }
   }
   return vectors;
+}
+
+std::vector<ValueId> interleave(FunctionBuilder& builder, const std::vector<ValueId>& vectors) {
+  const auto count = static_cast<int>(vectors.size());
+  const int lanes = builder.type(vectors.at(0)).lanes;
+  std::vector<ValueId> out;
+  for (int number = 0; number < count; ++number) {
+    ValueId joined = vectors.front();
+    for (int from = 1; from < count; ++from) {
+      std::vector<int> picked;
+      for (int lane = 0; lane < lanes; ++lane) {
+        const int element = number * lanes + lane, vector = element % count, place = element / count;
+        // What later vectors fill may be anything.
+        picked.push_back(vector == from ? lanes + place : from == 1 && vector == 0 ? place : lane);
+      }
+      joined = builder.shuffle(joined, std::move(picked), vectors[static_cast<std::size_t>(from)]);
+    }
+    out.push_back(joined);
+  }
+  return out;
+}
+
+ValueId side_by_side(FunctionBuilder& builder, ValueId a, ValueId b) {
+  std::vector<int> lanes(static_cast<std::size_t>(builder.type(a).lanes + builder.type(b).lanes));
+  std::iota(lanes.begin(), lanes.end(), 0);
+  return builder.shuffle(a, std::move(lanes), b);
 }
 
 Halves split_runs(FunctionBuilder& builder, ValueId a, ValueId b, int segments) {

@@ -181,6 +181,49 @@ TEST(HostSchedule, OnlyBordersAreMasked) {
   EXPECT_EQ(selects, 0);
 }
 
+TEST(HostSchedule, ShortLastAxesAreStoredBetweenEachOther) {
+  // The channels of an image move to its end: whole vectors are loaded and stored.
+  const std::vector<loop::Function> functions = flattened(R"(
+graph @g(%x: f32[3, 640]) -> (%y) {
+  %y: f32[640, 3] = compute [i: 640, c: 3] { yield %x[c, i] }
+}
+)");
+  ASSERT_EQ(functions.size(), 1U);
+  const VectorLoads loads = vector_loads(functions[0]);
+  EXPECT_GT(loads.all, 0);
+  EXPECT_EQ(loads.gathered, 0) << loop::print(functions[0]);
+  int stores = 0;
+  std::map<loop::ValueId, std::int64_t> strides;
+  loop::for_each_block(functions[0].body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) {
+      if (const auto* ramp = std::get_if<loop::Ramp>(&instr.kind)) strides[instr.results[0]] = ramp->stride;
+      const auto* store = std::get_if<loop::Store>(&instr.kind);
+      if (store == nullptr) continue;
+      ++stores;
+      EXPECT_EQ(strides[store->index.back()], 1) << loop::print(functions[0]);
+      EXPECT_FALSE(store->mask);
+    }
+  });
+  EXPECT_EQ(stores % 3, 0);
+}
+
+TEST(HostSchedule, ChannelsOfAPixelComeFromTheSameLoads) {
+  // And back: each vector is loaded once for all channels.
+  const std::vector<loop::Function> functions = flattened(R"(
+graph @g(%x: f32[640, 3]) -> (%y) {
+  %y: f32[3, 640] = compute [c: 3, i: 640] { yield %x[i, c] }
+}
+)");
+  ASSERT_EQ(functions.size(), 1U);
+  int stores = 0;
+  loop::for_each_block(functions[0].body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) stores += std::holds_alternative<loop::Store>(instr.kind) ? 1 : 0;
+  });
+  const VectorLoads loads = vector_loads(functions[0]);
+  EXPECT_EQ(loads.gathered, 0);
+  EXPECT_EQ(loads.all, stores) << loop::print(functions[0]);
+}
+
 TEST(HostSchedule, OperandsSideBySideAreReadWhereTheyStand) {
   // A row belongs to one of the two; within a row only the vector at the seam has parts of both.
   const auto functions_of = [](const std::string& condition, const std::string& x, const std::string& y) {
