@@ -86,11 +86,13 @@ void ComputeLowering::store_interleaved(const std::vector<const Result*>& rows, 
     const ValueId element = builder_.ramp(builder_.index(std::int64_t{number} * lanes), 1, lanes);
     std::vector<ValueId> index;
     for (const tensor::Axis& axis : compute_.axes) {
-      const ValueId place = builder_.apply(Opcode::FloorDiv, {element, builder_.index(count)});
-      index.push_back(axis.id == vector ? builder_.add(base, place)
-                      : axis.id == compute_.axes.back().id
-                          ? builder_.apply(Opcode::Mod, {element, builder_.index(count)})
-                          : first.at(axis.id).value);
+      const ValueId value = first.at(axis.id).value;
+      if (axis.id == vector)
+        index.push_back(builder_.add(base, builder_.apply(Opcode::FloorDiv, {element, builder_.index(count)})));
+      else if (axis.id == compute_.axes.back().id)
+        index.push_back(builder_.add(value, builder_.apply(Opcode::Mod, {element, builder_.index(count)})));
+      else
+        index.push_back(value);
     }
     const bool whole = (number + 1) * lanes <= first.at(vector).lanes * count;
     builder_.store(kernel_.buffers.at(id_), result_index(std::move(index)), values[static_cast<std::size_t>(number)],
