@@ -417,9 +417,9 @@ ValueId FunctionBuilder::fold_division(Opcode opcode, const std::vector<ValueId>
   const auto [multiple, rest] = split_multiple(lane.base, *divisor);
   if (lanes > 1) {
     const std::optional<std::int64_t> offset = as_index(rest);
-    if (!offset || lane.stride > *divisor) return {};
+    if (!offset) return {};
     const std::int64_t first = (*offset % *divisor + *divisor) % *divisor;
-    if (first + lane.stride * (lanes - 1) >= *divisor) {
+    if (lane.stride >= *divisor || first + lane.stride * (lanes - 1) >= *divisor) {
       // What the lanes add is the same in every run.
       if (as_index(lane.base)) return {};
       const ValueId added = apply(opcode, {ramp(index(first), lane.stride, lanes), args[1]});

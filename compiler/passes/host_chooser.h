@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/passes/choice.h"
+#include "compiler/passes/host_near.h"
 #include "compiler/passes/host_reads.h"
 #include "ir/affine/affine.h"
 #include "ir/base/errors.h"
@@ -106,6 +109,10 @@ class HostChooser {
 
   // ---- cycles
 
+  /// What is known of the lanes of a read where the tile has vectors side by side until they lie alike again.
+  std::optional<Near> near_of(const Access& access, const Tile& tile) const;
+  /// Vectors of a row side by side after which the lanes of all such reads lie alike; 1 where there are none.
+  std::int64_t vectors_alike(const Axis& vector) const;
   /// Cycles of one load: along the vector axis when it depends on it.
   double load_cost(const Access& access, const Tile& tile) const;
   /// Whether the reduction moves the vectors by single elements: most of them lie across two lines of the cache.
@@ -213,8 +220,9 @@ class HostChooser {
   bool may_sweep_ = false;  ///< sums may lie in memory
   AxisId running_;          ///< that of a running reduction, or none
   Choice* choice_;
-  mutable std::vector<Tile> noted_;                     ///< when somebody wants to know
-  mutable std::map<AxisId, double> window_operations_;  ///< by row axis, as asked for
+  mutable std::vector<Tile> noted_;                                                     ///< when somebody wants to know
+  mutable std::map<std::pair<const scalar::Node*, AxisId>, std::optional<Near>> near_;  ///< by read and vector axis
+  mutable std::map<AxisId, double> window_operations_;                                  ///< by row axis, as asked for
 };
 
 }  // namespace corrloom::passes::host

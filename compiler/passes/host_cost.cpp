@@ -66,7 +66,27 @@ double HostChooser::load_cost(const Access& access, const Tile& tile) const {
   const bool shared = !access.in_step && tile.row != nullptr && picks_between(*tile.vector, *tile.row);
   if (stride > 1 && stride <= kMostVectorStride && is_known)
     return std::max(1.0, static_cast<double>(stride) / static_cast<double>(shared ? tile.rows : 1)) + guard;
+  if (const std::optional<Near> near = is_known ? near_of(access, tile) : std::nullopt)
+    return static_cast<double>(near->parts) + 1 + guard;
   return static_cast<double>(lanes()) * kGatheredElement + guard;
+}
+
+std::optional<Near> HostChooser::near_of(const Access& access, const Tile& tile) const {
+  const auto [found, is_new] = near_.try_emplace({access.node, tile.vector->id}, std::nullopt);
+  if (is_new) found->second = near_lanes(access, tile.vector->id, lanes());
+  const std::optional<Near>& near = found->second;
+  const bool alike = near && (tile.vectors % near->vectors == 0 || tile.vectors * lanes() >= extent_of(*tile.vector));
+  return alike ? near : std::nullopt;
+}
+
+std::int64_t HostChooser::vectors_alike(const Axis& vector) const {
+  std::int64_t together = 1;
+  for (const Access& access : accesses_) {
+    const auto [found, is_new] = near_.try_emplace({access.node, vector.id}, std::nullopt);
+    if (is_new) found->second = near_lanes(access, vector.id, lanes());
+    if (found->second) together = std::lcm(together, found->second->vectors);
+  }
+  return together;
 }
 
 bool HostChooser::is_shifted(const Access& access) const {

@@ -102,6 +102,9 @@ void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best)
   const bool across =
       !compute_.reduction && row == &compute_.axes.back() && &vector != row && extent_of(*row) > kMostInterleaved;
   const std::int64_t most_vectors = across ? 1 : std::min(fitting, row == nullptr ? streams : kMaxVectors);
+  // More where lanes lie alike in every so many vectors.
+  const std::int64_t alike = row != nullptr || compute_.reduction ? 1 : std::min(fitting, vectors_alike(vector));
+  const bool may_be_alike = static_cast<double>(alike) * body_operations_ <= kMostStencil;
   // Elements narrower than what is computed fill a line of the result with the rows of two transposes.
   const bool narrow = byte_size(op_.dtype) < 4 && across && host::streams(graph_, op_, target_, &vector);
   const std::int64_t most_lanes = narrow ? 2 * width : width;
@@ -112,7 +115,8 @@ void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best)
   // Without a reduction a load that rows share is one from the nearest cache: a longer body is only worth a window's.
   if (!compute_.reduction && row != nullptr && row != &compute_.axes.back() && !stencil && !picks) return;
   for (std::int64_t rows = 1; rows <= most_rows; ++rows) {
-    for (std::int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
+    for (std::int64_t vectors = 1; vectors <= std::max(most_vectors, may_be_alike ? alike : 1); ++vectors) {
+      if (vectors > most_vectors && vectors != alike) continue;
       if (rows * vectors + vectors + 1 >= target_.vector_registers &&
           !(vectors == 1 && rows <= most_lanes && !compute_.reduction))
         continue;

@@ -154,6 +154,22 @@ TEST(HostSchedule, LanesNearEachOtherComeFromWholeVectors) {
   EXPECT_GT(loads_of("64", "%x[0:i64, min(max(cast.i64(%x[1:i64, j]), 0:i64), 63:i64)]").gathered, 0);
 }
 
+TEST(HostSchedule, SoManyVectorsThatDividedAxesRepeat) {
+  // Three elements, or seven, are no vectors: the lanes lie alike again after as many vectors.
+  for (const auto& [extent, subscript] :
+       std::vector<std::pair<std::string, std::string>>{{"6000", "floordiv(j, 3:i64)"},
+                                                        {"5600", "floordiv(add(mul(j, 20:i64), 6:i64), 7:i64)"},
+                                                        {"5600", "add(mul(2:i64, j), mod(j, 5:i64))"},
+                                                        {"100", "floordiv(j, 20:i64)"}}) {
+    const std::string text = "graph @g(%x: f32[16, 20000]) -> (%y) {\n  %y: f32[16, " + extent +
+                             "] = compute [i: 16, j: " + extent + "] { yield %x[floordiv(i, 5:i64), " + subscript +
+                             "] }\n}\n";
+    const VectorLoads loads = vector_loads(flattened(text).at(0));
+    EXPECT_EQ(loads.gathered, 0) << subscript;
+    EXPECT_GT(loads.all, 0) << subscript;
+  }
+}
+
 constexpr const char* kPadded = R"(
 graph @g(%x: f32[8, 56, 64], %k: f32[8, 3, 3]) -> (%y) {
   %y: f32[8, 56, 64] = compute [c: 8, i: 56, j: 64] reduce [q: 3, p: 3] ascending {
