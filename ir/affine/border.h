@@ -9,7 +9,8 @@
 /// i`.
 namespace corrloom::affine {
 
-/// The form that is not negative exactly where the comparison of integers holds; nothing where it is not affine.
+/// The affine form that is not negative exactly where the comparison of integers holds: `i + 1` for `i // 2 > -1`.
+/// Nothing where there is none: sums of axes and at most one quotient by a constant are compared.
 std::optional<LinearForm> not_negative_where(const scalar::Apply& comparison);
 
 /// The subscript as it is away from borders: of each choice on a comparison of affine combinations of axes, what is

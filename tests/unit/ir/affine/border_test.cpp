@@ -86,5 +86,31 @@ TEST(Borders, ComparisonsAreForms) {
   }
 }
 
+TEST(Borders, OneQuotientIsCompared) {
+  // Brute force: i // 3 and 2 - (i - 4) // 5 against constants and sums.
+  const Expr third = apply(Opcode::FloorDiv, i, number(3));
+  const Expr away = apply(Opcode::Sub, number(2), apply(Opcode::FloorDiv, apply(Opcode::Sub, i, number(4)), number(5)));
+  for (const Opcode opcode : {Opcode::Lt, Opcode::Le, Opcode::Gt, Opcode::Ge}) {
+    for (const Expr& side : {third, away}) {
+      for (const Expr& other : {number(-2), number(0), number(3), apply(Opcode::Sub, i, number(5))}) {
+        const Expr test = apply(opcode, side, other);
+        const std::optional<LinearForm> form = not_negative_where(*scalar::as_apply(test, opcode));
+        ASSERT_TRUE(form && form->is_affine());
+        scalar::Environment environment;
+        for (std::int64_t place = -30; place < 31; ++place) {
+          environment.axis = [&](AxisId) { return Value::i64(place); };
+          EXPECT_EQ(scalar::evaluate(test, environment).as_bool(), at(to_expr(*form), place) >= 0) << place;
+        }
+      }
+    }
+  }
+  const auto has_form = [](const Expr& x) {
+    return not_negative_where(*scalar::as_apply(apply(Opcode::Ge, x, number(0)), Opcode::Ge)).has_value();
+  };
+  EXPECT_FALSE(has_form(apply(Opcode::Mul, third, number(2))));
+  EXPECT_FALSE(has_form(apply(Opcode::Mod, i, number(3))));
+  EXPECT_FALSE(has_form(apply(Opcode::Add, third, apply(Opcode::FloorDiv, i, number(2)))));
+}
+
 }  // namespace
 }  // namespace corrloom::affine
