@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -322,6 +323,16 @@ ValueId FunctionBuilder::fold(Opcode opcode, const std::vector<ValueId>& args, D
       if (value == nullptr || value->dtype != DType::Bool) continue;
       const bool absorbs = value->as_bool() == (opcode == Opcode::Or);
       return splat(absorbs ? args[static_cast<std::size_t>(k)] : args[static_cast<std::size_t>(1 - k)], lanes);
+    }
+    return {};
+  }
+  // A reduction begins with the least number there is, which changes nothing.
+  if (is_float(dtype) && (opcode == Opcode::Max || opcode == Opcode::Min)) {
+    for (int k : {0, 1}) {
+      const Value* value = as_constant(args[static_cast<std::size_t>(k)]);
+      const double least =
+          opcode == Opcode::Max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+      if (value != nullptr && value->as_f64() == least) return splat(args[static_cast<std::size_t>(1 - k)], lanes);
     }
     return {};
   }
