@@ -152,6 +152,10 @@ class HostChooser {
 
   /// One output element at a time: there is nothing to make vectors of.
   std::vector<schedule::Loop> loops_by_elements() const;
+  /// The axis of the rows of a running reduction that goes along memory in short steps, or null. Each row waits for its
+  /// own sums alone, so a few of them keep the processor busy, without vectors across them.
+  const Axis* running_rows() const;
+  std::vector<schedule::Loop> running_loops(const Axis& row) const;
   /// Inner axes stay within a block until it has enough to do.
   std::vector<schedule::Loop> element_blocks(std::int64_t operations) const;
   /// The loops of the reduction, unrolled where `points` copies of the step and more make sense.

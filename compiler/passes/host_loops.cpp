@@ -26,6 +26,11 @@ constexpr std::int64_t kAcrossRows = 512, kAcrossElements = 4096, kAcrossLines =
 /// Bytes of a line of the caches; rows a multiple of so many bytes apart share a set of the first-level one.
 constexpr std::int64_t kLineBytes = 64, kSetBytes = 4096;
 
+/// Running reductions along memory: rows that go on side by side, and that do where they share sets of the cache;
+/// operations of a step from which on vectors pay that gather their elements.
+constexpr std::int64_t kRunningRows = 8, kCollidingRows = 4;
+constexpr double kMostRunningStep = 4;
+
 /// Rows of a block, at most so many: as many as leave none over, unless those are few.
 std::int64_t rows_together(std::int64_t extent, std::int64_t most) {
   most = std::clamp<std::int64_t>(most, 1, extent);
@@ -53,6 +58,32 @@ std::vector<Loop> HostChooser::element_blocks(std::int64_t operations) const {
     if (__builtin_mul_overflow(operations, piece, &operations)) operations = kBlockOperations;
   }
   loops.insert(loops.end(), serial.begin(), serial.end());
+  return loops;
+}
+
+const Axis* HostChooser::running_rows() const {
+  if (!running_ || compute_.axes.back().id != running_ || step_operations_ > kMostRunningStep) return nullptr;
+  const Axis* row = nullptr;
+  for (const Axis& axis : compute_.axes) {
+    if (axis.id != running_ && extent_of(axis) > 1 && !bounds_reduction(axis)) row = &axis;
+  }
+  return row;
+}
+
+std::vector<Loop> HostChooser::running_loops(const Axis& row) const {
+  const bool collides = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    return access.stride(row.id) != 0 && access.stride(row.id) * access.element_bytes % kSetBytes == 0;
+  });
+  const std::int64_t rows = std::min(extent_of(row), collides ? kCollidingRows : kRunningRows);
+  const std::int64_t worth = kBlockOperations / std::max<std::int64_t>(1, rows * extent_of(compute_.axes.back()));
+  const std::int64_t piece = rows * std::clamp<std::int64_t>(worth, 1, ceil_div(extent_of(row), rows));
+  std::vector<Loop> loops;
+  for (const Axis& axis : compute_.axes) {
+    if (!is_not_shared(axis)) loops.push_back({axis.name, &axis == &row ? piece : 1, Bind::Block});
+  }
+  if (piece != rows) loops.push_back({row.name, rows, Bind::Serial});
+  add_reduction(loops, rows, 0);
+  loops.push_back({row.name, 1, Bind::Unroll});
   return loops;
 }
 

@@ -52,6 +52,10 @@ schedule::Stage HostChooser::run() {
     lanes_loops(stage);
     return stage;
   }
+  if (const Axis* row = running_rows()) {
+    stage.loops = running_loops(*row);
+    return stage;
+  }
   const Tile tile = best_tile();
   if (tile.vector == nullptr) {
     stage.loops = loops_by_elements();

@@ -197,6 +197,31 @@ TEST(HostSchedule, OnlyBordersAreMasked) {
   EXPECT_EQ(selects, 0);
 }
 
+TEST(HostSchedule, RowsOfRunningSumsGoOnSideBySide) {
+  // Along memory each row waits for its own sum; vectors across the rows would gather and scatter all elements.
+  const auto loops = [](const std::string& rows, const std::string& columns) {
+    return loops_of("graph @g(%x: f32[" + rows + ", " + columns + "]) -> (%y) {\n  %y: f32[" + rows + ", " + columns +
+                    "] = compute [i: " + rows + ", j: " + columns +
+                    "] reduce [k: add(j, 1:i64)] ascending {\n    acc %s: f32 = 0.0:f32 step add(%s, %x[i, k]) merge "
+                    "add(%s, %s.other)\n    yield %s\n  }\n}\n");
+  };
+  const auto rows_of = [](const std::vector<schedule::Loop>& all) {
+    std::int64_t rows = 0;
+    for (const schedule::Loop& loop : all) {
+      EXPECT_NE(loop.bind, schedule::Bind::Vector);
+      if (loop.axis == "i" && loop.bind != schedule::Bind::Unroll) rows = loop.step;
+    }
+    EXPECT_EQ(all.back().bind, schedule::Bind::Unroll);
+    return rows;
+  };
+  EXPECT_EQ(rows_of(loops("1000", "10000")), 8);
+  EXPECT_EQ(rows_of(loops("1000", "8192")), 4);  // rows that share sets of the cache
+  EXPECT_EQ(rows_of(loops("3", "10000")), 3);
+  const std::vector<schedule::Loop> of_short = loops("10000", "16");
+  EXPECT_EQ(rows_of(of_short), 8);
+  EXPECT_GT(of_short.front().step, 8);  // a block worth a task
+}
+
 TEST(HostSchedule, ShortLastAxesAreStoredBetweenEachOther) {
   // The channels of an image move to its end: whole vectors are loaded and stored.
   const std::vector<loop::Function> functions = flattened(R"(
