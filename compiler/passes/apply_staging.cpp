@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "compiler/passes/choose_schedule.h"
+#include "compiler/passes/host_schedule.h"
 #include "compiler/passes/renumber.h"
 #include "ir/base/errors.h"
 #include "ir/base/ir_names.h"
+#include "ir/schedule/regions.h"
 #include "ir/schedule/staging.h"
 
 namespace corrloom::passes {
@@ -68,11 +70,7 @@ class CopyBuilder {
   const schedule::Part& part(std::size_t dim) const {
     return copy_.staged.parts[static_cast<std::size_t>(copy_.parts[dim])];
   }
-  std::int64_t extent(std::size_t dim) const {
-    const std::int64_t count = part(dim).count(), block = staging_.layout[dim].block;
-    if (staging_.layout[dim].kind == DimKind::Whole) return count;
-    return staging_.layout[dim].kind == DimKind::Outer ? (count + block - 1) / block : block;
-  }
+  std::int64_t extent(std::size_t dim) const { return schedule::extent_in(copy_, staging_, dim); }
 
   /// The dimension of the tensor that the layout's entry walks from end to end in a plain read, or -1.
   int walked_dimension(std::size_t dim) const {
@@ -94,7 +92,8 @@ class CopyBuilder {
   void group_dims() {
     for (std::size_t dim = 0; dim < staging_.layout.size(); ++dim) {
       const int before = dim > 0 ? walked_dimension(dim - 1) : -1, here = walked_dimension(dim);
-      if (before < 0 || here != before + 1) groups_.emplace_back();
+      // A copy that is made in the loops is of parts of them.
+      if (staging_.loop >= 0 || before < 0 || here != before + 1) groups_.emplace_back();
       groups_.back().dims.push_back(dim);
       groups_.back().extent *= extent(dim);
     }
@@ -167,22 +166,15 @@ class CopyBuilder {
     return scalar::read(std::move(changed), copy_.staged.expr->dtype);
   }
 
-  /// The subscript of the copy that an entry of the layout stands for, in the reader's axes.
-  Expr reader_index(std::size_t dim) const {
-    const Expr place = affine::to_expr({-part(dim).low, part(dim).terms});
-    const Expr block = number(staging_.layout[dim].block);
-    if (staging_.layout[dim].kind == DimKind::Whole) return place;
-    return scalar::apply(staging_.layout[dim].kind == DimKind::Outer ? Opcode::FloorDiv : Opcode::Mod, {place, block});
-  }
 
   void replace_reads(TensorId copied) {
     scalar::Read read;
     read.source = copied;
     read.check = scalar::ReadCheck::Proven;
     for (const Group& group : groups_) {
-      Expr index = reader_index(group.dims[0]);
+      Expr index = schedule::index_in(copy_, staging_, group.dims[0]);
       for (std::size_t k = 1; k < group.dims.size(); ++k) {
-        index = scalar::apply(Opcode::Add, {product(index, extent(group.dims[k])), reader_index(group.dims[k])});
+        index = scalar::apply(Opcode::Add, {product(index, extent(group.dims[k])), schedule::index_in(copy_, staging_, group.dims[k])});
       }
       read.index.push_back(std::move(index));
     }
@@ -206,6 +198,17 @@ class CopyBuilder {
   std::vector<Group> groups_;
   TensorId reshape_;
 };
+
+/// The stage of a copy that is made at that loop of its reader.
+schedule::Stage stage_inside(const tensor::Graph& graph, TensorId copied, const schedule::Stage& reader, int loop,
+                             const kernel::Target& target) {
+  std::string why;
+  const auto regions = schedule::regions_at(graph, {graph.name, target.name, {reader}}, reader, loop, why);
+  CORRLOOM_CHECK(regions && regions->contains(copied), "a copy of parts that are not known: ", why);
+  schedule::Stage stage{graph.op(copied).name, {schedule::Placement::Kind::At, reader.compute, loop}};
+  stage.loops = inner_loops(graph, copied, regions->at(copied), target);
+  return stage;
+}
 
 }  // namespace
 
@@ -232,7 +235,8 @@ Scheduled apply_staging(tensor::Graph graph, schedule::Schedule schedule, PassCo
         before[static_cast<std::size_t>(reader.index)].push_back(static_cast<std::size_t>(builder.reshape().index));
       }
       before[static_cast<std::size_t>(reader.index)].push_back(static_cast<std::size_t>(copied.index));
-      stages.push_back(choose_stage(graph, graph.op(copied), ctx));
+      stages.push_back(staging.loop < 0 ? choose_stage(graph, graph.op(copied), ctx)
+                                        : stage_inside(graph, copied, stage, staging.loop, ctx.target));
       ctx.count("copies");
     }
     stages.push_back(std::move(stage));

@@ -21,7 +21,7 @@ namespace corrloom::passes::host {
 
 /// Chooses the loops and copies of one compute (host_schedule.h says how). Its parts: the register tiles that make
 /// sense (host_tiles.cpp), what each would cost (host_cost.cpp), and the loops around the cheapest (host_loops.cpp,
-/// host_panels.cpp, host_lanes.cpp).
+/// host_panels.cpp, host_copies.cpp, host_lanes.cpp).
 class HostChooser {
  public:
   /// For an op of the graph, perhaps with smaller axes; the arguments are those of `host_stage`.
@@ -201,6 +201,25 @@ class HostChooser {
   bool stays_in_place(const Access& access) const;
   /// The copy of a staged expression: as it lies, with the vector axis innermost in panels as wide as the tile.
   schedule::Staging panel(std::size_t number, const Tile& tile, std::int64_t width) const;
+
+  // ---- copies and results that leave the caches
+
+  /// A copy that leaves the second-level cache is better made block by block: of parts that stay there. Blocks are then
+  /// of those axes that choose the part, and what else is walked, is walked in them.
+  void copy_in_blocks(const Tile& tile, schedule::Stage& stage) const;
+  /// Loops with blocks for such parts.
+  struct BlockCut {
+    std::vector<schedule::Loop> loops;
+    int last_block = -1;
+  };
+  /// The largest parts that stay near, where `whole` is the bytes of all of the copy; nothing when too much would be
+  /// copied twice, or blocks would be few.
+  std::optional<BlockCut> cut_for(const Tile& tile, const schedule::Stage& stage, const schedule::Staging& staging,
+                                  const schedule::Copy& copy, double whole) const;
+  BlockCut with_blocks(const schedule::Stage& stage, const std::vector<const Axis*>& batch, const Axis* window,
+                       std::int64_t piece) const;
+  /// Results that come from memory, in pieces of lines: stores would wait for them.
+  void prefetch_results(const Tile& tile, schedule::Stage& stage) const;
 
   // ---- reductions by lanes
 

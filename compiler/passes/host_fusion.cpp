@@ -245,7 +245,7 @@ class Placing {
       if (bytes > most_bytes())
         misfit.why = "a block would keep " + in_kib(bytes) + " of such values; at most " + in_kib(most_bytes());
       if (!misfit.why.empty()) return std::nullopt;
-      stage.loops = inner_loops(id, region->second);
+      stage.loops = inner_loops(graph_, id, region->second, target_);
       stage.staging.clear();
       stage.prefetches.clear();
     }
@@ -360,24 +360,6 @@ class Placing {
       near &= here * element <= static_cast<double>(target_.l2_bytes) / 3 || here * blocks <= kMostReread * all;
     });
     return near ? "" : "its operands leave the second-level cache, and blocks would read them again";
-  }
-
-  /// The loops for a region, chosen as if it were all; blocks become loops.
-  std::vector<Loop> inner_loops(TensorId id, const std::vector<Region>& region) const {
-    tensor::Op part = graph_.op(id);
-    auto& axes = std::get<Compute>(part.kind).axes;
-    for (std::size_t k = 0; k < axes.size(); ++k) axes[k].extent = scalar::constant_i64(region[k].size);
-    std::vector<Loop> loops = host_stage(graph_, part, target_, /*may_copy=*/false).loops;
-    for (Loop& loop : loops) {
-      if (loop.bind == Bind::Block) loop.bind = Bind::Serial;
-    }
-    // An axis of one element here may have more in the whole.
-    for (const tensor::Axis& axis : axes) {
-      const bool walked =
-          std::any_of(loops.begin(), loops.end(), [&](const Loop& loop) { return loop.axis == axis.name; });
-      if (!walked) loops.insert(loops.begin(), {axis.name, 1, Bind::Serial});
-    }
-    return loops;
   }
 
   const tensor::Graph& graph_;

@@ -165,4 +165,22 @@ schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, con
   return host::HostChooser(graph, op, target, may_copy, constant, choice).run();
 }
 
+std::vector<schedule::Loop> inner_loops(const tensor::Graph& graph, tensor::TensorId id,
+                                        const std::vector<schedule::Region>& region, const kernel::Target& target) {
+  tensor::Op part = graph.op(id);
+  auto& axes = std::get<tensor::Compute>(part.kind).axes;
+  for (std::size_t k = 0; k < axes.size(); ++k) axes[k].extent = scalar::constant_i64(region[k].size);
+  std::vector<schedule::Loop> loops = host_stage(graph, part, target, /*may_copy=*/false).loops;
+  for (schedule::Loop& loop : loops) {
+    if (loop.bind == schedule::Bind::Block) loop.bind = schedule::Bind::Serial;
+  }
+  // An axis of one element here may have more in the whole.
+  for (const tensor::Axis& axis : axes) {
+    const bool walked =
+        std::any_of(loops.begin(), loops.end(), [&](const schedule::Loop& loop) { return loop.axis == axis.name; });
+    if (!walked) loops.insert(loops.begin(), {axis.name, 1, schedule::Bind::Serial});
+  }
+  return loops;
+}
+
 }  // namespace corrloom::passes

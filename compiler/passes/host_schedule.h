@@ -4,6 +4,7 @@
 
 #include "compiler/passes/choice.h"
 #include "ir/kernel/target.h"
+#include "ir/schedule/regions.h"
 #include "ir/schedule/schedule.h"
 #include "ir/tensor/graph.h"
 
@@ -25,5 +26,9 @@ namespace corrloom::passes {
 /// the calls and cost nothing; none are when it is empty. What was weighed is noted in `choice`, if there is one.
 schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target,
                            bool may_copy = true, const std::vector<bool>& constant = {}, Choice* choice = nullptr);
+
+/// The loops of a compute for a region of it inside another one's, chosen as if that were all; blocks become loops.
+std::vector<schedule::Loop> inner_loops(const tensor::Graph& graph, tensor::TensorId id,
+                                        const std::vector<schedule::Region>& region, const kernel::Target& target);
 
 }  // namespace corrloom::passes

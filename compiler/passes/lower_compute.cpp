@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "compiler/passes/evaluate_tile.h"
 #include "compiler/passes/readers.h"
@@ -115,9 +116,12 @@ void ComputeLowering::produce_one(TensorId producer, const std::vector<schedule:
   std::vector<ValueId> bases;
   std::vector<std::int64_t> sizes;
   for (std::size_t k = 0; k < op.extents.size(); ++k) {
-    ValueId base = builder_.index(regions[k].constant);
+    ValueId moved = builder_.index(0);
     for (const auto& [axis, factor] : regions[k].factors)
-      base = builder_.add(base, builder_.mul(tiles.at(axis).base, factor));
+      moved = builder_.add(moved, builder_.mul(tiles.at(axis).base, factor));
+    if (regions[k].divisor != 1)
+      moved = builder_.apply(Opcode::FloorDiv, {moved, builder_.index(regions[k].divisor)});
+    ValueId base = builder_.add(moved, builder_.index(regions[k].constant));
     // At a border the region moves inside: it keeps its size, and what it must hold is there.
     const std::int64_t last = *scalar::as_i64(op.extents[k]) - regions[k].size;
     base = last == 0 ? builder_.index(0) : builder_.apply(Opcode::Max, {base, builder_.index(0)});
@@ -646,7 +650,37 @@ void ComputeLowering::store_tile(const std::vector<Point>& tile_points, const Ac
     for (std::size_t k = first; k < end; ++k) results.push_back({tile_points[k], evaluators[k - first].result()});
   }
   prefetch(compute_.body, tile_points);
+  prefetch_results(tile_points);
   store(results);
+}
+
+/// Asks for the lines that a tile further on will write: stores wait for them one after the other.
+void ComputeLowering::prefetch_results(const std::vector<Point>& points) {
+  const BufferId buffer = kernel_.buffers.at(id_);
+  for (const schedule::Prefetch& wish : stage_.prefetches) {
+    if (wish.tensor != op_.name) continue;
+    for (const std::vector<std::size_t>& run : runs_of(points)) {
+      for (const std::size_t k : {run.front(), run.back()}) {
+        std::vector<std::vector<ValueId>> places(1);
+        for (const tensor::Axis& axis : compute_.axes) {
+          const PointAxis& at = points[k].at(axis.id);
+          const loop::Ramp* ramp = builder_.as_ramp(at.value);
+          const std::vector<std::vector<ValueId>> before = std::exchange(places, {});
+          const bool is_last = &axis == &compute_.axes.back();
+          for (std::vector<ValueId> place : before) {
+            for (int lane = 0; lane < (ramp == nullptr || is_last ? 1 : at.lanes); ++lane) {
+              const ValueId first = ramp == nullptr ? at.value : builder_.add(ramp->base, builder_.index(lane));
+              const std::int64_t moved = axis.name == wish.axis ? wish.distance : 0;
+              places.push_back(place);
+              places.back().push_back(builder_.add(first, builder_.index(moved)));
+            }
+          }
+        }
+        for (std::vector<ValueId>& place : places) builder_.prefetch(buffer, result_index(std::move(place)));
+        if (run.size() == 1) break;
+      }
+    }
+  }
 }
 
 /// Asks once for each place that the reads of the expression will want further on.

@@ -174,6 +174,7 @@ class ComputeLowering {
                                            std::span<const loop::ValueId> carried);
   void store_tile(const std::vector<Point>& tile_points, const Accumulators& accumulators);
   void prefetch(const scalar::Expr& root, const std::vector<Point>& points);
+  void prefetch_results(const std::vector<Point>& points);
   std::optional<std::vector<loop::ValueId>> prefetched(const scalar::Read& read, const Point& point);
 
   /// At a point, which is kept, as the values are.

@@ -53,8 +53,8 @@ class StageCheck {
 
   void check_staging(const Staging& staging) {
     const std::string what = "stages %" + staging.tensor;
-    if (staging.loop >= 0 || staging.shared || staging.stages != 1 || staging.pitch != 0)
-      return report(what + " inside its loops: copies are made of whole operands, before the loops");
+    if (staging.shared || staging.stages != 1 || staging.pitch != 0)
+      return report(what + " in shared memory, in flight or with a pitch: copies are plain ones");
     for (const Staging::Dim& dim : staging.layout) {
       if (dim.kind != Staging::Dim::Kind::Whole && dim.block < 1)
         return report(what + " in blocks of " + std::to_string(dim.block) + ", wanted at least 1");
@@ -66,7 +66,7 @@ class StageCheck {
   }
 
   void check_prefetch(const Prefetch& prefetch) {
-    bool is_read = false;
+    bool is_read = prefetch.tensor == stage_.compute;
     tensor::for_each_expr(op_, [&](const scalar::Expr& expr) {
       scalar::for_each_node(expr, [&](const scalar::Expr& node) {
         const scalar::Read* read = scalar::as_read(node);
@@ -74,7 +74,7 @@ class StageCheck {
       });
     });
     const std::string what = "prefetches %" + prefetch.tensor;
-    if (!is_read) report(what + ", which it does not read");
+    if (!is_read) report(what + ", which it neither reads nor makes");
     if (output_axis(prefetch.axis) == nullptr)
       report(what + " along " + prefetch.axis + ", which is no axis of its result");
     if (prefetch.distance < 1 || prefetch.distance > std::int64_t{1} << 40)
@@ -386,10 +386,33 @@ class PlacementCheck {
                                  std::to_string(kMaxInsideBytes >> 10) + " KiB of their own");
     }
     for (const Staging& staging : consumer.staging) {
+      if (staging.loop >= 0 && !check_copy(consumer, staging, bytes)) return;
       const Stage* copied = stage_named(staging.tensor);
       if (copied != nullptr && copied->placement.kind == Placement::Kind::At)
         return report(*copied, "inside %" + consumer.compute + ", which makes a copy of all of it");
     }
+  }
+
+  /// A copy that is made in the loops lies beside what else is kept there.
+  bool check_copy(const Stage& stage, const Staging& staging, std::int64_t& bytes) {
+    const auto refuse = [&](const std::string& why) {
+      sound_ = false;
+      diagnostics_.report(Code::E0501, {}, "the schedule of %" + stage.compute + " stages %" + staging.tensor + why);
+      return false;
+    };
+    if (stage.placement.kind != Placement::Kind::Root || !is_place(stage, staging.loop))
+      return refuse(" at loop " + std::to_string(staging.loop) +
+                    ", wanted the last block loop of a compute at the root or a serial loop over its results");
+    const auto op = std::find_if(graph_.ops.begin(), graph_.ops.end(),
+                                 [&](const tensor::Op& candidate) { return candidate.name == stage.compute; });
+    std::string why;
+    const std::optional<Copy> copy = copy_of(graph_, *op, staging, {}, why);
+    const std::optional<std::int64_t> more =
+        copy ? copied_bytes(graph_, *op, stage, staging, *copy) : std::optional<std::int64_t>();
+    if (!more || __builtin_add_overflow(bytes, *more, &bytes) || bytes > kMaxInsideBytes)
+      return refuse(" at loop " + std::to_string(staging.loop) + ", whose tiles then need more than " +
+                    std::to_string(kMaxInsideBytes >> 10) + " KiB of their own");
+    return true;
   }
 
   const Schedule& schedule_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -34,6 +35,9 @@ std::vector<tensor::Axis> bound_axes(const Compute& compute) {
   return axes;
 }
 
+/// More elements than an axis has.
+constexpr std::int64_t kFar = std::int64_t{1} << 60;
+
 std::optional<TensorId> compute_named(const tensor::Graph& graph, const std::string& name) {
   for (std::size_t k = 0; k < graph.ops.size(); ++k) {
     if (graph.ops[k].name == name && std::holds_alternative<Compute>(graph.ops[k].kind))
@@ -48,10 +52,12 @@ std::optional<Walks> tile_of(const Compute& compute, const Stage& stage, int loo
   const auto add = [&](const tensor::Axis& axis, bool reduced) {
     const std::optional<std::int64_t> extent = scalar::as_i64(axis.extent);
     if (!extent) return false;
-    Region region{0, {{axis.id, 1}}, reduced ? std::max<std::int64_t>(*extent, 1) : *extent};
+    Region region{0, {{axis.id, 1}}, reduced ? std::max<std::int64_t>(*extent, 1) : *extent, false, 1, 0};
     for (int k = 0; k <= loop && k < static_cast<int>(stage.loops.size()); ++k) {
       const Loop& walked = stage.loops[static_cast<std::size_t>(k)];
-      if (walked.axis == axis.name) region.size = std::min(region.size, walked.step);
+      if (walked.axis != axis.name) continue;
+      region.size = std::min(region.size, walked.step);
+      region.multiple = walked.step;
     }
     if (reduced && region.size >= *extent) region.factors.clear();
     out[axis.id] = {region};
@@ -83,24 +89,42 @@ void widen(Region& region, const Walk& walk, std::int64_t coefficient, std::int6
   region.size += std::abs(coefficient) * (up + down);
 }
 
+/// The blocks of so many elements in which those elements lie: all where the first one may stand anywhere in its block.
+Region blocks_of(const Region& elements, std::int64_t block, const Region& all) {
+  if (elements.size >= kFar || elements.multiple % block != 0) return all;
+  const std::int64_t within = (elements.constant % block + block) % block;
+  Region region = elements;
+  region.constant = (elements.constant - within) / block;
+  region.size = (within + elements.size - 1) / block + 1;
+  region.divisor = elements.divisor * block;
+  region.multiple = elements.multiple / block;
+  return region.size >= all.size ? all : region;
+}
+
 /// The elements that a subscript reaches: all of the axis where it is not affine.
 Region reached(const Expr& subscript, const Walks& walks, std::int64_t extent) {
   const Region all{0, {}, extent};
+  if (const scalar::Apply* block = scalar::as_apply(subscript, scalar::Opcode::FloorDiv)) {
+    const std::optional<std::int64_t> by = scalar::as_i64(block->args[1]);
+    return by && *by > 0 ? blocks_of(reached(block->args[0], walks, kFar), *by, all) : all;
+  }
   const Expr inside = affine::away_from_borders(subscript);
   const bool folds = inside != subscript;
   const std::optional<affine::LinearForm> form = affine::linear_form(inside);
   if (!form || !form->is_affine() || (folds && !affine::folds_at_borders(subscript, extent))) return all;
-  Region region{form->constant, {}, 1, folds};
+  Region region{form->constant, {}, 1, folds, 1, 0};
   std::vector<std::pair<const Walk*, std::int64_t>> moving;
   for (const affine::LinearForm::Term& term : form->terms) {
     const auto found = walks.find(std::get<scalar::AxisRef>(term.expr->kind).axis);
     if (found == walks.end()) return all;
     const Walk& walk = found->second;
+    if (walk.region.divisor != 1) return all;
     std::int64_t spread = 0;
     if (__builtin_mul_overflow(term.coefficient, walk.region.size - 1, &spread)) return all;
     region.constant += term.coefficient * walk.region.constant + std::min<std::int64_t>(spread, 0);
     region.size += spread < 0 ? -spread : spread;
     for (const auto& [id, factor] : walk.region.factors) region.factors[id] += term.coefficient * factor;
+    region.multiple = walk.moves() ? 1 : std::gcd(region.multiple, term.coefficient * walk.region.multiple);
     if (walk.moves()) moving.emplace_back(&walk, term.coefficient);
     if (region.size >= extent) return all;
   }
@@ -111,10 +135,11 @@ Region reached(const Expr& subscript, const Walks& walks, std::int64_t extent) {
 
 /// The smallest region that holds both.
 Region joined(const Region& a, const Region& b, std::int64_t extent) {
-  if (a.factors != b.factors) return {0, {}, extent};
+  if (a.factors != b.factors || a.divisor != b.divisor) return {0, {}, extent};
   const std::int64_t low = std::min(a.constant, b.constant);
   const std::int64_t high = std::max(a.constant + a.size, b.constant + b.size);
-  return high - low >= extent ? Region{0, {}, extent} : Region{low, a.factors, high - low, a.folds || b.folds};
+  if (high - low >= extent) return {0, {}, extent};
+  return {low, a.factors, high - low, a.folds || b.folds, a.divisor, std::gcd(a.multiple, b.multiple)};
 }
 
 /// How a compute walks an axis of which that region is needed. `extents` are those of the axes that move the region. It
@@ -126,7 +151,7 @@ Walk walk_of(const Region& region, const std::map<AxisId, std::int64_t>& extents
   for (const auto& [axis, factor] : region.factors) {
     std::int64_t reach = 0;
     if (__builtin_mul_overflow(factor, std::max<std::int64_t>(extents.at(axis) - 1, 0), &reach)) return all;
-    (reach < 0 ? lowest : highest) += reach;
+    (reach < 0 ? lowest : highest) += reach / region.divisor;
   }
   if (region.folds && (lowest <= -region.size || highest >= extent)) return all;
   return {region, std::max<std::int64_t>(-lowest, 0), std::max<std::int64_t>(highest + region.size - extent, 0),
@@ -240,6 +265,18 @@ std::optional<Regions> regions_at(const tensor::Graph& graph, const Schedule& sc
   }
   why.clear();
   return regions;
+}
+
+std::optional<std::int64_t> copied_bytes(const tensor::Graph& graph, const tensor::Op& op, const Stage& stage,
+                                         const Staging& staging, const Copy& copy) {
+  const std::optional<Walks> tile = tile_of(std::get<Compute>(op.kind), stage, staging.loop);
+  if (!tile) return std::nullopt;
+  std::int64_t bytes = byte_size(graph.op(copy.staged.tensor).dtype);
+  for (std::size_t dim = 0; dim < staging.layout.size(); ++dim) {
+    const Region region = reached(index_in(copy, staging, dim), *tile, extent_in(copy, staging, dim));
+    if (__builtin_mul_overflow(bytes, region.size, &bytes)) return std::nullopt;
+  }
+  return bytes;
 }
 
 }  // namespace corrloom::schedule

@@ -45,7 +45,8 @@ struct Staging {
     friend bool operator==(const Dim&, const Dim&) = default;
   };
   std::string tensor;
-  int loop = -1;            ///< position in the loops below which the copy is made; -1: before all of them
+  int loop = -1;            ///< position in the loops below which the part that is read there is copied, the last block
+                            ///< loop or a serial one over results; -1: all of it before the loops
   bool shared = false;      ///< in shared memory (GPU) instead of memory private to the block (host)
   std::vector<Dim> layout;  ///< outermost first
   std::int64_t pitch = 0;   ///< elements between rows; 0: dense
@@ -53,8 +54,8 @@ struct Staging {
   friend bool operator==(const Staging&, const Staging&) = default;
 };
 
-/// While a tile reads its elements of a tensor, those are brought nearer that it would read with the axis so much
-/// further on.
+/// While a tile reads its elements of a tensor, or writes those of the result, those are brought nearer that it would
+/// read or write with the axis so much further on.
 struct Prefetch {
   std::string tensor;
   std::string axis;

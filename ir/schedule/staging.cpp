@@ -320,4 +320,21 @@ std::optional<Copy> copy_of(const tensor::Graph& graph, const tensor::Op& op, co
   return std::nullopt;
 }
 
+Expr index_in(const Copy& copy, const Staging& staging, std::size_t dim) {
+  using Kind = Staging::Dim::Kind;
+  const Part& part = copy.staged.parts[static_cast<std::size_t>(copy.parts[dim])];
+  const Expr place = affine::to_expr({-part.low, part.terms});
+  if (staging.layout[dim].kind == Kind::Whole) return place;
+  const Opcode opcode = staging.layout[dim].kind == Kind::Outer ? Opcode::FloorDiv : Opcode::Mod;
+  return scalar::apply(opcode, {place, scalar::constant_i64(staging.layout[dim].block)});
+}
+
+std::int64_t extent_in(const Copy& copy, const Staging& staging, std::size_t dim) {
+  using Kind = Staging::Dim::Kind;
+  const std::int64_t count = copy.staged.parts[static_cast<std::size_t>(copy.parts[dim])].count();
+  const std::int64_t block = staging.layout[dim].block;
+  if (staging.layout[dim].kind == Kind::Whole) return count;
+  return staging.layout[dim].kind == Kind::Outer ? (count + block - 1) / block : block;
+}
+
 }  // namespace corrloom::schedule

@@ -53,4 +53,9 @@ struct Copy {
 std::optional<Copy> copy_of(const tensor::Graph& graph, const tensor::Op& op, const Staging& staging,
                             const std::vector<scalar::Expr>& taken, std::string& why);
 
+/// The subscript of the copy that an entry of the layout stands for, in the axes of the compute, and how many elements
+/// there are along it.
+scalar::Expr index_in(const Copy& copy, const Staging& staging, std::size_t dim);
+std::int64_t extent_in(const Copy& copy, const Staging& staging, std::size_t dim);
+
 }  // namespace corrloom::schedule

@@ -363,6 +363,54 @@ graph @conv(%X: f32[32, 256, 16, 16], %K: f32[256, 256, 3, 3]) -> (%Y) {
   EXPECT_EQ(loops[2].axis, "i");
 }
 
+/// A convolution of so many padded images, `channels` each, with as many filters of 3x3.
+schedule::Stage padded_convolution(const std::string& images, const std::string& channels, const std::string& size) {
+  PassContext ctx = wide_host();
+  const auto inside = [&](const std::string& at) {
+    return "land(ge(" + at + ", 0:i64), lt(" + at + ", " + size + ":i64))";
+  };
+  const std::string row = "sub(add(i, p), 1:i64)", column = "sub(add(j, q), 1:i64)";
+  const std::string shape = channels + ", " + size + ", " + size;
+  const tensor::Graph graph = parsed(
+      "graph @conv(%X: f32[" + images + ", " + shape + "], %K: f32[" + channels + ", " + channels +
+      ", 3, 3]) -> (%Y) {\n  %Y: f32[" + images + ", " + shape + "] = compute [n: " + images + ", o: " + channels +
+      ", i: " + size + ", j: " + size + "] reduce [c: " + channels +
+      ", p: 3, q: 3] ascending {\n    acc %s: f32 = 0.0:f32 step fma(if(land(" + inside(row) + ", " + inside(column) +
+      "), %X[n, c, " + row + ", " + column +
+      "], 0.0:f32), %K[o, c, p, q], %s) merge add(%s, %s.other)\n    yield %s\n  }\n}\n");
+  return choose_schedule(graph, ctx).stages.at(0);
+}
+
+/// The loop at which the stage copies %X, or -1.
+int copied_at(const schedule::Stage& stage) {
+  for (const schedule::Staging& staging : stage.staging) {
+    if (staging.tensor == "X") return staging.loop;
+  }
+  return -1;
+}
+
+TEST(HostSchedule, CopiesOfManyImagesAreMadeImageByImage) {
+  const schedule::Stage stage = padded_convolution("32", "256", "14");
+  ASSERT_EQ(copied_at(stage), 0);
+  EXPECT_EQ(stage.loops[0], (schedule::Loop{"n", 1, schedule::Bind::Block}));
+  EXPECT_EQ(stage.loops[1].bind, schedule::Bind::Serial);
+  EXPECT_EQ(copied_at(padded_convolution("1", "256", "14")), -1);  // stays near
+  EXPECT_EQ(copied_at(padded_convolution("4", "256", "14")), -1);  // blocks would be few
+}
+
+TEST(HostSchedule, CopiesOfLargeImagesAreMadeInBands) {
+  const schedule::Stage stage = padded_convolution("32", "64", "56");
+  ASSERT_EQ(copied_at(stage), 1);
+  EXPECT_EQ(stage.loops[1].axis, "i");
+  EXPECT_EQ(stage.loops[1].bind, schedule::Bind::Block);
+  EXPECT_GT(stage.loops[1].step, 3);   // what bands share is copied twice
+  EXPECT_LT(stage.loops[1].step, 56);  // more than a block may keep
+  // Lines of 25 MiB of results come from memory.
+  ASSERT_EQ(stage.prefetches.size(), 1U);
+  EXPECT_EQ(stage.prefetches[0].tensor, "Y");
+  EXPECT_EQ(stage.prefetches[0].axis, "j");
+}
+
 TEST(HostSchedule, RowsOfAWindowShareFewSets) {
   // Rows a page apart all lie in one set of the first-level cache.
   const auto rows = [](const std::string& width) {

@@ -113,6 +113,7 @@ class RandomSchedule {
     for (std::size_t k = out.stages.size(); k-- > 0;) {
       if (chance(70)) place_inside(out, k);
     }
+    copy_inside(out);
     return out;
   }
 
@@ -218,6 +219,23 @@ class RandomSchedule {
     }
   }
 
+  /// Lets copies be made in the loops where that is legal.
+  void copy_inside(schedule::Schedule& schedule) {
+    for (std::size_t k = 0; k < schedule.stages.size(); ++k) {
+      for (std::size_t copy = 0; copy < schedule.stages[k].staging.size(); ++copy) {
+        for (std::size_t loop = schedule.stages[k].loops.size(); loop-- > 0;) {
+          schedule::Schedule changed = schedule;
+          changed.stages[k].staging[copy].loop = static_cast<int>(loop);
+          Diagnostics faults;
+          if (!chance(60) || !schedule::check(changed, graph_, faults)) continue;
+          schedule = std::move(changed);
+          ++copied_inside;
+          break;
+        }
+      }
+    }
+  }
+
   void add_prefetches(const tensor::Compute& compute, const std::string& name, schedule::Stage& stage) {
     const auto op =
         std::find_if(graph_.ops.begin(), graph_.ops.end(), [&](const tensor::Op& o) { return o.name == name; });
@@ -225,6 +243,7 @@ class RandomSchedule {
     const std::string& axis =
         compute.axes[static_cast<std::size_t>(below(static_cast<std::int64_t>(compute.axes.size())))].name;
     const bool copies = !stage.staging.empty();
+    if (chance(40)) stage.prefetches.push_back({name, axis, 1 + below(40)});
     for_each_use(*op, [&](TensorId source, const scalar::Read* read) {
       if (read != nullptr && !copies) stage.prefetches.push_back({graph_.op(source).name, axis, 1 + below(40)});
     });
@@ -259,7 +278,7 @@ class RandomSchedule {
   std::mt19937_64 random_;
 
  public:
-  int placed_inside = 0, swept = 0;
+  int placed_inside = 0, swept = 0, copied_inside = 0;
 };
 
 /// A graph of any ops.
