@@ -166,7 +166,6 @@ class CopyBuilder {
     return scalar::read(std::move(changed), copy_.staged.expr->dtype);
   }
 
-
   void replace_reads(TensorId copied) {
     scalar::Read read;
     read.source = copied;
@@ -174,7 +173,8 @@ class CopyBuilder {
     for (const Group& group : groups_) {
       Expr index = schedule::index_in(copy_, staging_, group.dims[0]);
       for (std::size_t k = 1; k < group.dims.size(); ++k) {
-        index = scalar::apply(Opcode::Add, {product(index, extent(group.dims[k])), schedule::index_in(copy_, staging_, group.dims[k])});
+        index = scalar::apply(
+            Opcode::Add, {product(index, extent(group.dims[k])), schedule::index_in(copy_, staging_, group.dims[k])});
       }
       read.index.push_back(std::move(index));
     }

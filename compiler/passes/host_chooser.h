@@ -119,8 +119,11 @@ class HostChooser {
   bool is_shifted(const Access& access) const;
   /// Whether the rows of the tile lie so far apart that they share few sets of the first-level cache.
   bool rows_collide(const Access& access, const Tile& tile) const;
-  /// The same for the rows that a window reaches.
-  bool window_collides(const Access& access, const Tile& tile) const;
+  /// Cycles that a load takes longer because rows that a window reaches do so.
+  double window_collisions(const Access& access, const Tile& tile) const;
+  /// Of so many rows, that many bytes apart, those for which a set of that cache has no way left; so many are needed by
+  /// others than operands.
+  double rows_without_way(std::int64_t rows, std::int64_t bytes_apart, std::int64_t others) const;
   /// How many loads of an access a step of the tile makes.
   double loads_of(const Access& access, const Tile& tile) const;
   /// Operations on values that are not indices.
@@ -218,6 +221,9 @@ class HostChooser {
                                   const schedule::Copy& copy, double whole) const;
   BlockCut with_blocks(const schedule::Stage& stage, const std::vector<const Axis*>& batch, const Axis* window,
                        std::int64_t piece) const;
+  /// The copy of a window: parts with rows of their own, some tiles high and a few vectors long, so that rows share no
+  /// sets and stay near.
+  void copy_windows(const Tile& tile, schedule::Stage& stage) const;
   /// Results that come from memory, in pieces of lines: stores would wait for them.
   void prefetch_results(const Tile& tile, schedule::Stage& stage) const;
 

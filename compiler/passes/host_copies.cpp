@@ -19,6 +19,8 @@ constexpr double kMostInBlock = 448 << 10, kMostOfCache = 0.45;
 /// How many times the elements of the whole copy all blocks together may copy, and how many blocks there should be.
 constexpr double kMostCopied = 1.3;
 constexpr std::int64_t kLeastBlocks = 16;
+/// Elements of the vector axis in the part of a window, and tiles that it is high.
+constexpr std::int64_t kWindowColumns = 512, kWindowTiles = 4;
 /// Tiles ahead whose places in the result are asked for, and which part of the last-level cache results take that come
 /// from memory.
 constexpr std::int64_t kResultsAhead = 2, kResultsFar = 3;
@@ -33,8 +35,8 @@ void HostChooser::copy_in_blocks(const Tile& tile, schedule::Stage& stage) const
       return copy && scalar::same(staged.expr, copy->staged.expr);
     });
     if (number == staged_.end() || is_constant(static_cast<std::size_t>(number - staged_.begin()))) continue;
-    const double bytes = elements_of(static_cast<std::size_t>(number - staged_.begin())) *
-                         byte_size(graph_.op(number->tensor).dtype);
+    const double bytes =
+        elements_of(static_cast<std::size_t>(number - staged_.begin())) * byte_size(graph_.op(number->tensor).dtype);
     if (bytes <= static_cast<double>(target_.l2_bytes) / 2 || part_of(*number, tile.vector->id) != nullptr) continue;
     const std::optional<BlockCut> cut = cut_for(tile, stage, staging, *copy, bytes);
     if (!cut) continue;
@@ -91,6 +93,38 @@ HostChooser::BlockCut HostChooser::with_blocks(const schedule::Stage& stage, con
     cut.loops.push_back(std::move(loop));
   }
   return cut;
+}
+
+void HostChooser::copy_windows(const Tile& tile, schedule::Stage& stage) const {
+  if (tile.window < 2) return;
+  const std::int64_t width = lanes() * tile.vectors, columns = extent_of(*tile.vector), rows = extent_of(*tile.row);
+  const std::int64_t piece = ceil_div(ceil_div(columns, ceil_div(columns, kWindowColumns)), width) * width;
+  std::vector<Loop> loops;
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != tile.row && &axis != tile.vector && !is_not_shared(axis)) loops.push_back({axis.name, 1, Bind::Block});
+  }
+  const std::int64_t band = std::min(kWindowTiles * tile.rows, ceil_div(rows, tile.rows) * tile.rows);
+  loops.push_back({tile.row->name, band, Bind::Block});
+  loops.push_back({tile.vector->name, piece, Bind::Block});
+  const int place = static_cast<int>(loops.size()) - 1;
+  if (band > tile.rows) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+  if (piece > width) loops.push_back({tile.vector->name, width, Bind::Serial});
+  schedule::Stage trial;
+  trial.compute = stage.compute;
+  trial.loops = loops;
+  for (Staging& staging : stage.staging) {
+    std::string why;
+    const std::optional<schedule::Copy> copy = schedule::copy_of(graph_, op_, staging, {}, why);
+    const schedule::Part* moved = copy ? part_of(copy->staged, tile.vector->id) : nullptr;
+    if (moved == nullptr || moved->terms.size() < 2 || part_of(copy->staged, tile.row->id) == nullptr) continue;
+    Staging inside = staging;
+    inside.loop = place;
+    const std::optional<std::int64_t> bytes = schedule::copied_bytes(graph_, op_, trial, inside, *copy);
+    if (!bytes || static_cast<double>(*bytes) > kMostOfCache * static_cast<double>(target_.l2_bytes)) continue;
+    staging.loop = place;
+    stage.loops = loops;
+    return;
+  }
 }
 
 void HostChooser::prefetch_results(const Tile& tile, schedule::Stage& stage) const {

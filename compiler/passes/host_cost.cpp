@@ -33,10 +33,11 @@ constexpr double kMaskedLoad = 0.5, kGatheredElement = 2.4, kTransposedStore = 5
 /// The part of it that is left where two transposed parts fill a line together.
 constexpr double kJoinedStore = 0.9;
 constexpr double kCopiedElement = 0.25, kTransposedElement = 0.6;
-/// What a load costs when more rows share a set of the first-level cache than it has ways.
-constexpr double kCollision = 4;
-/// Ways of that cache that other operands and results need.
-constexpr std::int64_t kWaysForOthers = 2;
+/// What a load costs when more rows share a set of the first-level cache than it has ways, and for the first row of
+/// a window that is too many; each further one costs more.
+constexpr double kCollision = 4, kCrowdedLoad = 0.25;
+/// Ways of that cache that other operands need, and results that are stored after few steps.
+constexpr std::int64_t kWaysForOthers = 2, kWaysForResults = 2;
 /// How much of their time loads, and what comes from behind the first-level cache, add to a step that they do not
 /// bound.
 constexpr double kLoadShare = 0.25, kFarShare = 0.05;
@@ -60,7 +61,7 @@ double HostChooser::load_cost(const Access& access, const Tile& tile) const {
     return part->terms.size() > 1 && is_shifted(access) ? 2 : 1;  // windows are copied as they lie
   }
   const std::int64_t stride = access.stride(tile.vector->id);
-  if (stride == 1) return (is_shifted(access) ? 2 : 1) + guard + (window_collides(access, tile) ? kCollision : 0);
+  if (stride == 1) return (is_shifted(access) ? 2 : 1) + guard + window_collisions(access, tile);
   // Lanes are picked from whole vectors where it is known which of them exist.
   const bool is_known = !access.guarded || !access.in_step || unrolls_all(tile);
   const bool shared = !access.in_step && tile.row != nullptr && picks_between(*tile.vector, *tile.row);
@@ -100,12 +101,18 @@ bool HostChooser::rows_collide(const Access& access, const Tile& tile) const {
          std::abs(access.stride(tile.row->id)) * access.element_bytes >= kPageBytes / 2;
 }
 
-bool HostChooser::window_collides(const Access& access, const Tile& tile) const {
-  if (tile.window < 2 || !access.in_step || !access.depends_on(tile.row->id)) return false;
-  const std::int64_t ways = target_.l1_bytes / kPageBytes;
-  const std::int64_t groups = kPageBytes / std::gcd(access.stride(tile.row->id) * access.element_bytes, kPageBytes);
+double HostChooser::window_collisions(const Access& access, const Tile& tile) const {
+  if (tile.window < 2 || !access.in_step || !access.depends_on(tile.row->id)) return 0;
   const std::int64_t reached = access.window(tile.row->id, tile.rows, last_reduction()->id, tile.window);
-  return ceil_div(reached, groups) > ways - kWaysForOthers;
+  const std::int64_t results = unrolls_all(tile) ? kWaysForResults : 0;
+  const double rows = rows_without_way(reached, access.stride(tile.row->id) * access.element_bytes, results);
+  return std::min(kCollision, kCrowdedLoad * rows * (rows + 1) / 2);
+}
+
+double HostChooser::rows_without_way(std::int64_t rows, std::int64_t bytes_apart, std::int64_t others) const {
+  const std::int64_t ways = std::max<std::int64_t>(target_.l1_bytes / kPageBytes - kWaysForOthers - others, 1);
+  const std::int64_t groups = kPageBytes / std::gcd(bytes_apart, kPageBytes);
+  return static_cast<double>(std::max<std::int64_t>(ceil_div(rows, groups) - ways, 0));
 }
 
 double HostChooser::loads_of(const Access& access, const Tile& tile) const {

@@ -137,6 +137,7 @@ void HostChooser::tile_loops(const Tile& tile, schedule::Stage& stage) const {
   } else {
     panel_loops(tile, width, loops, stage);
   }
+  if (compute_.reduction) copy_windows(tile, stage);
   if (compute_.reduction) copy_in_blocks(tile, stage);
   if (compute_.reduction) prefetch_results(tile, stage);
   add_reduction(loops, tile.rows * tile.vectors, tile.window);

@@ -20,8 +20,8 @@ constexpr std::int64_t kFarColumns = 1024;
 constexpr std::int64_t kLeastSweptRows = 60, kMostSweptRows = 200, kSweptPiece = 512, kSweptBlocks = 4;
 /// Bytes in a cycle that panels may bring from behind the second-level cache, as they lie, while others are multiplied.
 constexpr double kStreamedBytesPerCycle = 2;
-/// Rows that a panel in place may have, each on a page of its own. Rows a multiple of so many bytes apart share few
-/// sets of the first-level cache.
+/// Rows that a panel in place may have, each on a page of its own. Many rows a multiple of so many bytes apart share
+/// few sets of the first-level cache.
 constexpr std::int64_t kRowsInPlace = 256, kSetBytes = 1024;
 
 }  // namespace
@@ -170,7 +170,8 @@ void HostChooser::add_panel_operand(const Tile& tile, std::int64_t width, schedu
 bool HostChooser::stays_in_place(const Access& access) const {
   const Axis* last = last_reduction();
   const std::int64_t bytes = last == nullptr ? 0 : access.stride(last->id) * access.element_bytes;
-  return reduction_ <= kRowsInPlace && bytes % kSetBytes != 0;
+  return reduction_ <= kRowsInPlace &&
+         (bytes % kSetBytes != 0 || rows_without_way(static_cast<std::int64_t>(reduction_), bytes, 0) == 0);
 }
 
 Staging HostChooser::panel(std::size_t number, const Tile& tile, std::int64_t width) const {

@@ -108,7 +108,16 @@ void ComputeLowering::produce(std::size_t level, const Tiles& tiles) {
   std::string why;
   const auto regions = schedule::regions_at(graph_, kernel_.schedule, stage_, here, why);
   CORRLOOM_CHECK(regions.has_value(), "the regions of the producers of ", op_.name, ": ", why);
-  for (TensorId producer : producers) produce_one(producer, regions->at(producer), tiles);
+  // Before and behind sweeps nobody reads what belongs to a part of the reduction.
+  const auto is_known = [&](const schedule::Region& region) {
+    return std::all_of(region.factors.begin(), region.factors.end(), [&](const auto& factor) {
+      return tiles.contains(factor.first) || parts_.contains(factor.first);
+    });
+  };
+  for (TensorId producer : producers) {
+    const std::vector<schedule::Region>& needed = regions->at(producer);
+    if (std::all_of(needed.begin(), needed.end(), is_known)) produce_one(producer, needed, tiles);
+  }
 }
 
 void ComputeLowering::produce_one(TensorId producer, const std::vector<schedule::Region>& regions, const Tiles& tiles) {
@@ -117,10 +126,12 @@ void ComputeLowering::produce_one(TensorId producer, const std::vector<schedule:
   std::vector<std::int64_t> sizes;
   for (std::size_t k = 0; k < op.extents.size(); ++k) {
     ValueId moved = builder_.index(0);
-    for (const auto& [axis, factor] : regions[k].factors)
-      moved = builder_.add(moved, builder_.mul(tiles.at(axis).base, factor));
-    if (regions[k].divisor != 1)
-      moved = builder_.apply(Opcode::FloorDiv, {moved, builder_.index(regions[k].divisor)});
+    for (const auto& [axis, factor] : regions[k].factors) {
+      const auto tile = tiles.find(axis);
+      const ValueId first = tile != tiles.end() ? tile->second.base : parts_.at(axis).base;
+      moved = builder_.add(moved, builder_.mul(first, factor));
+    }
+    if (regions[k].divisor != 1) moved = builder_.apply(Opcode::FloorDiv, {moved, builder_.index(regions[k].divisor)});
     ValueId base = builder_.add(moved, builder_.index(regions[k].constant));
     // At a border the region moves inside: it keeps its size, and what it must hold is there.
     const std::int64_t last = *scalar::as_i64(op.extents[k]) - regions[k].size;

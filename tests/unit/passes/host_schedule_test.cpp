@@ -371,13 +371,13 @@ schedule::Stage padded_convolution(const std::string& images, const std::string&
   };
   const std::string row = "sub(add(i, p), 1:i64)", column = "sub(add(j, q), 1:i64)";
   const std::string shape = channels + ", " + size + ", " + size;
-  const tensor::Graph graph = parsed(
-      "graph @conv(%X: f32[" + images + ", " + shape + "], %K: f32[" + channels + ", " + channels +
-      ", 3, 3]) -> (%Y) {\n  %Y: f32[" + images + ", " + shape + "] = compute [n: " + images + ", o: " + channels +
-      ", i: " + size + ", j: " + size + "] reduce [c: " + channels +
-      ", p: 3, q: 3] ascending {\n    acc %s: f32 = 0.0:f32 step fma(if(land(" + inside(row) + ", " + inside(column) +
-      "), %X[n, c, " + row + ", " + column +
-      "], 0.0:f32), %K[o, c, p, q], %s) merge add(%s, %s.other)\n    yield %s\n  }\n}\n");
+  const tensor::Graph graph =
+      parsed("graph @conv(%X: f32[" + images + ", " + shape + "], %K: f32[" + channels + ", " + channels +
+             ", 3, 3]) -> (%Y) {\n  %Y: f32[" + images + ", " + shape + "] = compute [n: " + images +
+             ", o: " + channels + ", i: " + size + ", j: " + size + "] reduce [c: " + channels +
+             ", p: 3, q: 3] ascending {\n    acc %s: f32 = 0.0:f32 step fma(if(land(" + inside(row) + ", " +
+             inside(column) + "), %X[n, c, " + row + ", " + column +
+             "], 0.0:f32), %K[o, c, p, q], %s) merge add(%s, %s.other)\n    yield %s\n  }\n}\n");
   return choose_schedule(graph, ctx).stages.at(0);
 }
 
@@ -430,6 +430,26 @@ TEST(HostSchedule, RowsOfAWindowShareFewSets) {
   };
   EXPECT_GT(rows("1080"), 6);
   EXPECT_LE(rows("1024"), 6);
+}
+
+TEST(HostSchedule, WindowsWhoseRowsShareSetsAreCopiedInParts) {
+  // Many taps that would wait for each load are worth a copy with rows of another length; few are not.
+  const auto copied = [](const std::string& width, const std::string& taps) {
+    PassContext ctx = wide_host();
+    const tensor::Graph graph =
+        parsed("graph @corr2d(%X: f32[1024, " + width + "], %k: f32[" + taps + ", " + taps + R"(]) -> (%y) {
+  %y: f32[1000, 1000] = compute [i: 1000, j: 1000] reduce [q: )" +
+               taps + ", p: " + taps + R"(] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%X[add(i, p), add(j, q)] check proven, %k[p, q] check proven, %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+    return copied_at(choose_schedule(graph, ctx).stages.at(0));
+  };
+  EXPECT_EQ(copied("1024", "11"), 1);
+  EXPECT_EQ(copied("1032", "11"), -1);
+  EXPECT_EQ(copied("1024", "3"), -1);
 }
 
 TEST(HostSchedule, RowsOfATileLieCloseTogether) {
