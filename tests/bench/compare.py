@@ -25,8 +25,8 @@ PEERS = ["numpy", "torch", "halide"]
 
 
 def installed(names, threads):
-    """The peers whose import works, by name. NumPy's threads are decided by the environment."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    """The peers whose import works, by name. The threads of NumPy and Halide are decided by the environment."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "HL_NUM_THREADS"):
         os.environ[name] = str(threads)
     sys.path.insert(0, str(HERE))
     found = {}
@@ -46,7 +46,12 @@ def operands(workload):
     except ImportError:
         return None
     generator = numpy.random.default_rng(1)
-    return {name: generator.standard_normal(shape, dtype=numpy.float32) for name, shape in workload["inputs"].items()}
+    made = {}
+    for name, shape in workload["inputs"].items():
+        dtype = numpy.dtype(workload.get("dtypes", {}).get(name, "f4"))
+        bounds = (numpy.iinfo(dtype).min, numpy.iinfo(dtype).max + 1) if dtype.kind in "iu" else None
+        made[name] = generator.integers(*bounds, shape, dtype) if bounds else generator.standard_normal(shape, dtype)
+    return made
 
 
 class Corrloom:
@@ -58,7 +63,9 @@ class Corrloom:
         line = [f"{HERE / 'workloads.loom'}:{workload['op']}"]
         for name, shape in workload["inputs"].items():
             if arrays is None or workload["kind"].endswith("bf16"):
-                value = f"randn[{','.join(map(str, shape))}]"
+                dtype = workload.get("dtypes", {}).get(name, "")
+                generator = "randint(0,128)" if dtype and dtype[0] in "iu" else "randn"
+                value = f"{generator}[{','.join(map(str, shape))}]"
             else:
                 import numpy
                 value = f"{folder}/{name}.npy"
@@ -106,6 +113,7 @@ def largest_error(found, wanted):
     import numpy
     if found.shape != wanted.shape:
         return float("inf")
+    found, wanted = found.astype(numpy.float64), wanted.astype(numpy.float64)
     scale = float(numpy.abs(wanted).max()) if wanted.size else 0.0
     return float(numpy.abs(found - wanted).max()) / (scale or 1.0) if wanted.size else 0.0
 

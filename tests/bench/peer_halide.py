@@ -3,6 +3,7 @@
 Shapes are constants of the generated code, as for the other compilers.
 """
 import importlib.metadata
+import os
 
 import halide as hl
 import numpy
@@ -16,9 +17,10 @@ def version():
 
 
 def set_threads(threads):
-    """More than one: Halide takes all processors (HL_NUM_THREADS)."""
+    """Halide reads the variable when code of it first runs in parallel; a later change has no effect in this process."""
     global THREADS
     THREADS = threads
+    os.environ["HL_NUM_THREADS"] = str(threads)
 
 
 def over_threads(func, var):
@@ -28,7 +30,7 @@ def over_threads(func, var):
 
 def parameter(array):
     """An input of that shape, dense; Halide counts dimensions from the innermost."""
-    made = hl.ImageParam(hl.Float(32), array.ndim)
+    made = hl.ImageParam(hl.Buffer(array).type(), array.ndim)
     stride = 1
     for k, extent in enumerate(reversed(array.shape)):
         made.dim(k).set_bounds(0, extent)
@@ -41,14 +43,16 @@ def parameter(array):
 def gemm(options, A, B):
     x, y, xo, yo, xi, yi = (hl.Var(name) for name in ("x", "y", "xo", "yo", "xi", "yi"))
     a, b, acc, out = parameter(A), parameter(B), hl.Func("acc"), hl.Func("out")
+    zero = hl.f64(0) if A.dtype == numpy.float64 else hl.f32(0)
+    vector = VECTOR * 4 // A.dtype.itemsize
     k = hl.RDom([(0, A.shape[1])])
-    acc[x, y] = hl.f32(0)
+    acc[x, y] = zero
     acc[x, y] += a[k, y] * b[x, k]
     out[x, y] = acc[x, y]
-    out.tile(x, y, xo, yo, xi, yi, 4 * VECTOR, 6).reorder(xi, yi, yo, xo).vectorize(xi, VECTOR).unroll(xi).unroll(yi)
+    out.tile(x, y, xo, yo, xi, yi, 4 * vector, 6).reorder(xi, yi, yo, xo).vectorize(xi, vector).unroll(xi).unroll(yi)
     over_threads(out, xo)
-    acc.compute_at(out, yo).vectorize(x, VECTOR).unroll(x).unroll(y)
-    acc.update().reorder(x, y, k).vectorize(x, VECTOR).unroll(x).unroll(y)
+    acc.compute_at(out, yo).vectorize(x, vector).unroll(x).unroll(y)
+    acc.update().reorder(x, y, k).vectorize(x, vector).unroll(x).unroll(y)
     return out, (A.shape[0], B.shape[1])
 
 
@@ -71,15 +75,18 @@ def conv(options, X, K, b):
     acc.update().reorder(x, y, o, r.x, r.y, r.z, n).vectorize(x, lanes).unroll(x).unroll(o)
     if pad:
         padded.compute_root().vectorize(padded.args()[0], 8)
+        over_threads(padded, padded.args()[2])
     return out, (X.shape[0], K.shape[0], height, width)
 
 
 def corr2d(options, X, K):
+    integers = X.dtype != numpy.float32
+    cast = hl.i32 if integers else (lambda value: value)
     x, y, xo, yo, xi, yi = (hl.Var(name) for name in ("x", "y", "xo", "yo", "xi", "yi"))
     image, kernel, acc, out = parameter(X), parameter(K), hl.Func("acc"), hl.Func("out")
     r = hl.RDom([(0, K.shape[1]), (0, K.shape[0])])
-    acc[x, y] = hl.f32(0)
-    acc[x, y] += image[x + r.x, y + r.y] * kernel[r.x, r.y]
+    acc[x, y] = hl.i32(0) if integers else hl.f32(0)
+    acc[x, y] += cast(image[x + r.x, y + r.y]) * cast(kernel[r.x, r.y])
     out[x, y] = acc[x, y]
     out.tile(x, y, xo, yo, xi, yi, 4 * VECTOR, 4).vectorize(xi, VECTOR).unroll(xi).unroll(yi)
     over_threads(out, yo)
@@ -102,7 +109,7 @@ def blur(options, X):
     return out, (X.shape[0] - 2, X.shape[1] - 2)
 
 
-FORMS = {"gemm": gemm, "conv": conv, "corr2d": corr2d, "blur": blur}
+FORMS = {"gemm": gemm, "gemm_f64": gemm, "conv": conv, "corr2d": corr2d, "corr2d_u8": corr2d, "blur": blur}
 
 
 def prepare(workload, arrays):
@@ -111,7 +118,8 @@ def prepare(workload, arrays):
     if form is None:
         return None
     func, shape = form(workload["set"], **arrays)
-    result = numpy.empty(shape, dtype=numpy.float32)
+    first = next(iter(arrays.values())).dtype
+    result = numpy.empty(shape, dtype=first if first.kind == "f" else numpy.int32)
     buffer = hl.Buffer(result)
     target = hl.get_jit_target_from_environment()
     for feature in (hl.TargetFeature.NoAsserts, hl.TargetFeature.NoBoundsQuery):

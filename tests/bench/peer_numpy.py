@@ -41,6 +41,7 @@ def pooled(x):
 
 FORMS = {
     "gemm": lambda A, B: A @ B,
+    "gemm_f64": lambda A, B: A @ B,
     "batched_gemm": lambda A, B: A @ B,
     "mlp": lambda X, W1, b1, W2, b2: numpy.maximum(X @ W1.T + b1, 0) @ W2.T + b2,
     "corr2d": lambda X, K: corr2d(X, K),

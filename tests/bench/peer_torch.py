@@ -28,7 +28,9 @@ def blur(X):
 
 FORMS = {
     "gemm": lambda A, B: A @ B,
+    "gemm_f64": lambda A, B: A @ B,
     "gemm_bf16": lambda A, B: A @ B,
+    "gemm_i8": lambda A, B: torch._int_mm(A, B),
     "batched_gemm": lambda A, B: A @ B,
     "linear_gelu": lambda X, W, b: F.gelu(F.linear(X, W, b)),
     "mlp": lambda X, W1, b1, W2, b2: F.linear(F.relu(F.linear(X, W1, b1)), W2, b2),
@@ -48,8 +50,9 @@ WITH_OPTIONS = {"conv": conv, "depthwise": depthwise}
 
 def prepare(workload, arrays):
     """A call without arguments, or None where PyTorch has no such thing."""
-    dtype = torch.bfloat16 if workload["kind"].endswith("bf16") else torch.float32
-    tensors = {name: torch.from_numpy(array.copy()).to(dtype) for name, array in arrays.items()}
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    if workload["kind"].endswith("bf16"):
+        tensors = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
     if workload["kind"] in WITH_OPTIONS:
         return lambda: WITH_OPTIONS[workload["kind"]](workload["set"], **tensors)
     form = FORMS.get(workload["kind"])
@@ -57,4 +60,4 @@ def prepare(workload, arrays):
 
 
 def fetch(result):
-    return result.float().numpy()
+    return (result.float() if result.dtype == torch.bfloat16 else result).numpy()
