@@ -1,7 +1,9 @@
 #include "compiler/passes/apply_staging.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,8 @@
 #include "compiler/passes/choose_schedule.h"
 #include "compiler/passes/host_schedule.h"
 #include "compiler/passes/renumber.h"
+#include "compiler/passes/strides.h"
+#include "ir/affine/affine.h"
 #include "ir/base/errors.h"
 #include "ir/base/ir_names.h"
 #include "ir/schedule/regions.h"
@@ -199,6 +203,26 @@ class CopyBuilder {
   TensorId reshape_;
 };
 
+/// Rows of a page and more apart that come from memory: the processor does not see where the next one lies.
+void add_prefetch(const tensor::Graph& graph, TensorId copied, schedule::Stage& stage, const PassContext& ctx) {
+  constexpr std::int64_t kPageBytes = 4096, kRowsAhead = 32;
+  const tensor::Op& op = graph.op(copied);
+  const auto& axes = std::get<tensor::Compute>(op.kind).axes;
+  if (ctx.target.kind != kernel::TargetKind::Host || axes.size() < 2) return;
+  scalar::for_each_node(std::get<tensor::Compute>(op.kind).body, [&](const Expr& node) {
+    const scalar::Read* read = scalar::as_read(node);
+    if (read == nullptr) return;
+    const tensor::Op& source = graph.op(read->source);
+    std::int64_t bytes = byte_size(source.dtype);
+    for (const Expr& extent : source.extents) bytes *= scalar::as_i64(extent).value_or(1);
+    const std::optional<affine::LinearForm> place = affine::linear_form(linear_position(read->index, source.extents));
+    const tensor::Axis& row = axes[axes.size() - 2];
+    if (!place || place->coefficient_of(axes.back().id) != 1 || bytes <= ctx.target.l2_bytes) return;
+    if (std::abs(place->coefficient_of(row.id)) * byte_size(source.dtype) >= kPageBytes)
+      stage.prefetches = {{source.name, row.name, kRowsAhead}};
+  });
+}
+
 /// The stage of a copy that is made at that loop of its reader.
 schedule::Stage stage_inside(const tensor::Graph& graph, TensorId copied, const schedule::Stage& reader, int loop,
                              const kernel::Target& target) {
@@ -237,6 +261,7 @@ Scheduled apply_staging(tensor::Graph graph, schedule::Schedule schedule, PassCo
       before[static_cast<std::size_t>(reader.index)].push_back(static_cast<std::size_t>(copied.index));
       stages.push_back(staging.loop < 0 ? choose_stage(graph, graph.op(copied), ctx)
                                         : stage_inside(graph, copied, stage, staging.loop, ctx.target));
+      add_prefetch(graph, copied, stages.back(), ctx);
       ctx.count("copies");
     }
     stages.push_back(std::move(stage));

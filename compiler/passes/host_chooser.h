@@ -148,6 +148,9 @@ class HostChooser {
   double far_cycles(const Access& access, const Tile& tile) const;
   /// Cycles in which what the rows of the tile read of another operand comes from behind the second-level cache.
   double rows_far_cycles(const Access& access, const Tile& tile) const;
+  /// Elements of a reduction axis that a tile walks before the next one walks them, too; what is not known counts as
+  /// many.
+  std::int64_t walked_elements(const Axis& reduced, const Tile& tile) const;
   /// Cycles for the copies that are made within the call.
   double copy_cost(const Tile& tile) const;
 
@@ -190,6 +193,18 @@ class HostChooser {
   /// Panels of the vector axis outside, rows inside: what a panel holds is used again and again.
   void panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops,
                    schedule::Stage& stage) const;
+  /// Whether the rows leave the last-level cache before the next panels meet them.
+  bool leaves_caches(const Tile& tile) const;
+  /// Elements of the reduction after which all tiles of a block go on with the next ones, so that a panel stays in the
+  /// second-level cache; 0: all of them.
+  std::int64_t reduction_piece(const Tile& tile) const;
+  /// Whether each block packs the one panel that it works on: while it is used, it stays in the second-level cache.
+  bool packs_in_blocks(const Tile& tile, std::int64_t width) const;
+  /// The copy of it, where it is the only one, lies along the vector axis, and has single axes.
+  std::optional<schedule::Staging> panel_of_block(const Tile& tile, std::int64_t width) const;
+  /// Such loops.
+  void packed_panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops,
+                          schedule::Stage& stage) const;
   /// Whether all panels together stay in the second-level cache, so that each place is better done with all of them at
   /// once.
   bool panels_stay_near(const Tile& tile) const;
@@ -200,6 +215,8 @@ class HostChooser {
   bool is_batch(const Axis& axis, const Axis& vector) const;
   /// Packs the operand of the vector axis where its rows lie far apart and many rows of the tile use it again.
   void add_panel_operand(const Tile& tile, std::int64_t width, schedule::Stage& stage) const;
+  /// The copies for that.
+  std::vector<schedule::Staging> panel_operands(const Tile& tile, std::int64_t width) const;
   /// Whether a panel of the operand stays near from one row of the tile to the next without a copy.
   bool stays_in_place(const Access& access) const;
   /// The copy of a staged expression: as it lies, with the vector axis innermost in panels as wide as the tile.
@@ -233,6 +250,13 @@ class HostChooser {
   /// other.
   void lanes_loops(schedule::Stage& stage) const;
   /// The blocks around a tile of rows and columns.
+  /// Elements of the reduction in a piece that stays in the first-level cache for all rows of a block; 0: all of them.
+  std::int64_t lanes_piece(std::int64_t columns, const Axis* row, std::int64_t rows) const;
+  /// Bytes of a sum.
+  std::int64_t sum_bytes() const { return byte_size(compute_.reduction->accumulators[0].dtype); }
+  /// The blocks where the reduction is cut: as many rows and columns as their sums leave room for.
+  void cut_lanes_blocks(const Axis& column, std::int64_t columns, const Axis& row, std::int64_t rows,
+                        std::int64_t piece, std::vector<schedule::Loop>& loops) const;
   void lanes_blocks(const Axis& column, std::int64_t columns, const Axis* row, std::int64_t rows,
                     std::vector<schedule::Loop>& loops) const;
 

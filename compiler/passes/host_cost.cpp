@@ -247,10 +247,15 @@ double HostChooser::far_cycles(const Access& access, const Tile& tile) const {
     // A step of a few elements stays in the same lines.
     const bool in_place = access.stride(tile.vector->id) == 1;
     const bool moves = in_place ? std::abs(access.stride(axis.id)) >= lanes() : access.depends_on(axis.id);
-    if (moves) all *= static_cast<double>(std::max<std::int64_t>(scalar::as_i64(axis.extent).value_or(1024), 1));
+    if (moves) all *= static_cast<double>(walked_elements(axis, tile));
   }
   if (all <= static_cast<double>(target_.l1_bytes) / 2) return 0;
   return bytes / (all <= 0.6 * static_cast<double>(target_.l2_bytes) ? kNearBytesPerCycle : kFarBytesPerCycle);
+}
+
+std::int64_t HostChooser::walked_elements(const Axis& reduced, const Tile& tile) const {
+  const std::int64_t piece = reduction_piece(tile);
+  return piece > 0 ? piece : std::max<std::int64_t>(scalar::as_i64(reduced.extent).value_or(1024), 1);
 }
 
 double HostChooser::rows_far_cycles(const Access& access, const Tile& tile) const {
@@ -261,8 +266,10 @@ double HostChooser::rows_far_cycles(const Access& access, const Tile& tile) cons
   };
   double bytes = kLineBytes * (tile.row == nullptr ? 1 : lines_of(tile.rows, access.stride(tile.row->id)));
   for (const Axis& axis : compute_.reduction->axes)
-    bytes *= lines_of(scalar::as_i64(axis.extent).value_or(1024), access.stride(axis.id));
-  const double panel = static_cast<double>(tile.vectors * target_.vector_bytes) * reduction_;
+    bytes *= lines_of(walked_elements(axis, tile), access.stride(axis.id));
+  const std::int64_t piece = reduction_piece(tile);
+  const double panel =
+      static_cast<double>(tile.vectors * target_.vector_bytes) * (piece > 0 ? static_cast<double>(piece) : reduction_);
   if (bytes + panel <= 0.8 * static_cast<double>(target_.l2_bytes)) return 0;
   return bytes / reduction_ / kScatteredBytesPerCycle;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@ namespace {
 
 /// Columns of a result that are worked on together when operands leave the last-level cache.
 constexpr std::int64_t kFarColumns = 1024;
+/// Elements of a reduction in a piece at most, and a multiple that pieces are.
+constexpr std::int64_t kLongestPiece = 2048, kPieceMultiple = 64;
+/// Blocks that there should be where each packs a panel of its own, the part of the second-level cache that it may
+/// take, and how often that cache the whole operand fills: a smaller one is packed at once in less time.
+constexpr std::int64_t kLeastPackedBlocks = 8;
+constexpr double kMostOfPanel = 0.4, kLeastOperand = 3;
 /// Panels in place: rows of the result that meet a piece of a panel, elements of the reduction in a piece, and blocks
 /// that there should be.
 constexpr std::int64_t kLeastSweptRows = 60, kMostSweptRows = 200, kSweptPiece = 512, kSweptBlocks = 4;
@@ -74,17 +81,18 @@ double HostChooser::bytes_of(const Access& access) const {
 void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops,
                               schedule::Stage& stage) const {
   if (sweeps_panels(tile)) return swept_panel_loops(tile, width, loops);
+  if (packs_in_blocks(tile, width)) return packed_panel_loops(tile, width, loops, stage);
   const double row_operations = reduction_ * static_cast<double>(tile.rows * width);
   const auto worth = [&](double operations) {
     return static_cast<std::int64_t>(std::max(1.0, static_cast<double>(kBlockOperations) / std::max(operations, 1.0)));
   };
   std::int64_t columns = width, rows = tile.rows;
   if (tile.row != nullptr) {
-    const double row_bytes = reduction_ * 4;
-    if (static_cast<double>(extent_of(*tile.row)) * row_bytes > static_cast<double>(target_.l3_bytes) / 4 &&
-        extent_of(*tile.vector) > kFarColumns && extent_of(*tile.row) > 8 * tile.rows) {
-      columns = ceil_div(kFarColumns, width) * width;
-      const double fitting = static_cast<double>(target_.l3_bytes) / 16 / row_bytes / static_cast<double>(tile.rows);
+    if (leaves_caches(tile)) {
+      const std::int64_t piece = reduction_piece(tile);
+      columns = ceil_div(piece > 0 ? 2 * kFarColumns : kFarColumns, width) * width;
+      const double fitting = static_cast<double>(target_.l3_bytes) / (piece > 0 ? 4 : 16) / (reduction_ * 4) /
+                             static_cast<double>(tile.rows);
       rows = tile.rows * std::max<std::int64_t>(4, static_cast<std::int64_t>(fitting));
     } else {
       rows = tile.rows * std::min(worth(row_operations), ceil_div(extent_of(*tile.row), tile.rows));
@@ -104,8 +112,85 @@ void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<
   loops.insert(loops.end(), inner_blocks.begin(), inner_blocks.end());
   if (panels_stay_near(tile)) loops.push_back(panels);
   if (tile.row != nullptr) loops.push_back({tile.row->name, rows, Bind::Block});
+  if (columns != width && reduction_piece(tile) > 0)
+    loops.push_back({last_reduction()->name, reduction_piece(tile), Bind::Serial});
   if (columns != width) loops.push_back({tile.vector->name, width, Bind::Serial});
   if (rows != tile.rows) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+}
+
+bool HostChooser::leaves_caches(const Tile& tile) const {
+  return static_cast<double>(extent_of(*tile.row)) * reduction_ * 4 > static_cast<double>(target_.l3_bytes) / 4 &&
+         extent_of(*tile.vector) > kFarColumns && extent_of(*tile.row) > 8 * tile.rows;
+}
+
+std::int64_t HostChooser::reduction_piece(const Tile& tile) const {
+  const bool may_cut = may_sweep_ && !running_ && tile.window < 2 && compute_.reduction->axes.size() == 1 &&
+                       schedule::sums_are_results(graph_, op_);
+  if (!may_cut || tile.row == nullptr || !has_panel(tile) || !leaves_caches(tile)) return 0;
+  const std::int64_t whole = scalar::as_i64(last_reduction()->extent).value_or(0);
+  const std::int64_t pieces = ceil_div(whole, kLongestPiece);
+  return pieces < 2 ? 0 : ceil_div(ceil_div(whole, pieces), kPieceMultiple) * kPieceMultiple;
+}
+
+bool HostChooser::packs_in_blocks(const Tile& tile, std::int64_t width) const {
+  if (tile.row == nullptr || !may_sweep_ || running_ || tile.window > 1 || compute_.reduction->axes.size() != 1)
+    return false;
+  if (!scalar::as_i64(compute_.reduction->axes.front().extent)) return false;
+  const double element = target_.vector_bytes / static_cast<double>(lanes());
+  const double row_bytes = static_cast<double>(extent_of(*tile.row)) * reduction_ * element,
+               panel_bytes = reduction_ * static_cast<double>(width) * element;
+  std::int64_t blocks = ceil_div(extent_of(*tile.vector), width);
+  for (const Axis& axis : compute_.axes) {
+    if (&axis == tile.vector || &axis == tile.row || extent_of(axis) == 1) continue;
+    if (!is_batch(axis, *tile.vector)) return false;
+    blocks *= extent_of(axis);
+  }
+  return blocks >= kLeastPackedBlocks && row_bytes <= static_cast<double>(target_.l3_bytes) / 3 &&
+         panel_bytes <= kMostOfPanel * static_cast<double>(target_.l2_bytes) && panel_of_block(tile, width).has_value();
+}
+
+std::optional<Staging> HostChooser::panel_of_block(const Tile& tile, std::int64_t width) const {
+  std::optional<std::size_t> only;
+  const std::vector<Staging> panels = panel_operands(tile, width);
+  for (std::size_t k = 0; k < staged_.size(); ++k) {
+    const std::string& name = graph_.op(staged_[k].tensor).name;
+    const bool is_panel =
+        std::any_of(panels.begin(), panels.end(), [&](const Staging& panel) { return panel.tensor == name; });
+    if (!tile.staged[k] && !is_panel) continue;
+    if (only) return std::nullopt;
+    only = k;
+  }
+  if (!only || is_constant(*only)) return std::nullopt;
+  const auto along_one = [](const schedule::Part& part) {
+    return part.terms.size() == 1 && part.terms[0].coefficient == 1 && part.low == 0;
+  };
+  const auto in_place = [&](const Access& access) {
+    return access.staged != static_cast<int>(*only) ||
+           (!access.guarded && access.stride(tile.vector->id) == 1 && !access.depends_on(tile.row->id) &&
+            elements_of(*only) * static_cast<double>(access.element_bytes) >
+                kLeastOperand * static_cast<double>(target_.l2_bytes));
+  };
+  if (!std::all_of(staged_[*only].parts.begin(), staged_[*only].parts.end(), along_one) ||
+      !std::all_of(accesses_.begin(), accesses_.end(), in_place))
+    return std::nullopt;
+  Staging out = panel(*only, tile, width);
+  // In a block there is one panel.
+  std::erase_if(out.layout, [](const Staging::Dim& dim) { return dim.kind == Staging::Dim::Kind::Outer; });
+  out.layout.back() = {out.layout.back().index};
+  return out;
+}
+
+void HostChooser::packed_panel_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops,
+                                     schedule::Stage& stage) const {
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != tile.vector && &axis != tile.row && !is_not_shared(axis)) loops.push_back({axis.name, 1, Bind::Block});
+  }
+  loops.push_back({tile.vector->name, width, Bind::Block});
+  Staging panel = *panel_of_block(tile, width);
+  panel.loop = static_cast<int>(loops.size()) - 1;
+  stage.staging.clear();
+  stage.staging.push_back(std::move(panel));
+  if (extent_of(*tile.row) > tile.rows) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
 }
 
 bool HostChooser::panels_stay_near(const Tile& tile) const {
@@ -151,6 +236,11 @@ bool HostChooser::is_batch(const Axis& axis, const Axis& vector) const {
 }
 
 void HostChooser::add_panel_operand(const Tile& tile, std::int64_t width, schedule::Stage& stage) const {
+  for (Staging& panel : panel_operands(tile, width)) stage.staging.push_back(std::move(panel));
+}
+
+std::vector<Staging> HostChooser::panel_operands(const Tile& tile, std::int64_t width) const {
+  std::vector<Staging> panels;
   const bool reused = tile.row != nullptr && extent_of(*tile.row) >= kWorthPacking * tile.rows;
   for (const Access& access : accesses_) {
     if (access.staged < 0 || tile.staged[static_cast<std::size_t>(access.staged)] || access.guarded) continue;
@@ -162,9 +252,9 @@ void HostChooser::add_panel_operand(const Tile& tile, std::int64_t width, schedu
         elements_of(number) * static_cast<double>(access.element_bytes) > static_cast<double>(target_.l2_bytes) / 2;
     if (!is_constant(number) && stays_in_place(access)) continue;
     const bool moved = tile.row != nullptr && access.depends_on(tile.row->id);
-    if (alone && large && !moved && extent_of(*tile.vector) > width)
-      stage.staging.push_back(panel(number, tile, width));
+    if (alone && large && !moved && extent_of(*tile.vector) > width) panels.push_back(panel(number, tile, width));
   }
+  return panels;
 }
 
 bool HostChooser::stays_in_place(const Access& access) const {

@@ -19,6 +19,8 @@ namespace corrloom::passes {
 ///     that a reduction axis moves (a window), so that loads are shared
 ///   - padding is copied in where its elements are reused often
 ///   - panels of the vector axis outside, rows inside; rows are cut where their operand leaves the caches
+///   - each block packs the panel that it works on, where all rows meet it there; else all are packed before
+///   - the reduction is cut where a panel of all of it does not stay near, with the sums in memory between pieces
 ///   - an operand that comes from memory for one use is walked as it lies, with the sums kept in a cache
 ///   - a reduction by lanes has a tile of rows and columns of the result, each with vectors along the reduction
 ///

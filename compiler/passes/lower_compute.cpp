@@ -124,6 +124,13 @@ void ComputeLowering::produce_one(TensorId producer, const std::vector<schedule:
   const tensor::Op& op = graph_.op(producer);
   std::vector<ValueId> bases;
   std::vector<std::int64_t> sizes;
+  // Of a part of the reduction, while sums are begun or finished: nobody reads it then.
+  const auto is_moved = [&](const auto& factor) {
+    return tiles.contains(factor.first) || parts_.contains(factor.first);
+  };
+  for (const schedule::Region& region : regions) {
+    if (!std::all_of(region.factors.begin(), region.factors.end(), is_moved)) return;
+  }
   for (std::size_t k = 0; k < op.extents.size(); ++k) {
     ValueId moved = builder_.index(0);
     for (const auto& [axis, factor] : regions[k].factors) {

@@ -115,6 +115,8 @@ class ComputeLowering {
   int unaligned_lanes(std::size_t level, const Tiles& tiles) const;
   void aligned_pieces(std::size_t level, const Tiles& tiles, int lanes);
   void sweep(std::size_t level, const Tiles& tiles);
+  void add_sums(std::size_t level, const Tiles& tiles);
+  int sum_lanes() const;
   void swept_tile(std::size_t level, const Tiles& tiles);
   std::vector<loop::ValueId> swept_index(const Point& point);
   void add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out);
@@ -208,8 +210,9 @@ class ComputeLowering {
   std::set<scalar::AxisId> from_zero_;    ///< axes along which tiles begin at multiples of their loops' steps
   Known assumed_;                         ///< of the tile at hand
   std::map<scalar::AxisId, Part> parts_;  ///< of reduction axes that are cut
-  /// What a tile does of a sweep: all for itself, or begin, go on with, or finish the sums that lie in memory.
-  enum class Sweep : std::uint8_t { None, Begin, Add, Finish };
+  /// What a tile does of a sweep: all for itself, or begin, go on with, or finish the sums that lie in memory. Of two
+  /// parts the first begins them and the last finishes them.
+  enum class Sweep : std::uint8_t { None, Begin, Add, Finish, First, Last };
   Sweep sweep_ = Sweep::None;
   std::vector<loop::BufferId> sums_;       ///< of each accumulator, while there are sweeps
   std::vector<loop::ValueId> sum_origin_;  ///< the element of each output axis with which they begin

@@ -302,15 +302,20 @@ ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, s
   const std::span<const tensor::Axis> axes(compute_.reduction->axes.begin() + static_cast<std::ptrdiff_t>(first),
                                            compute_.reduction->axes.end());
   const int lanes = static_cast<int>(compute_.reduction->order.lanes);
-  ValueId count = builder_.index(1);
+  ValueId count = builder_.index(1), base = builder_.index(0);
   std::vector<ValueId> extents;
-  for (const tensor::Axis& axis : axes) {
+  if (const auto part = parts_.find(axes.front().id); part != parts_.end()) {  // the only axis, cut in whole vectors
+    base = part->second.base;
+    count = part->second.count;
+    extents.push_back(count);
+  }
+  for (const tensor::Axis& axis : axes.subspan(extents.size())) {
     const ValueId reached = builder_.apply(Opcode::Gt, {count, builder_.index(0)});
     extents.push_back(trips_of(axis.id, tile_points.front(), reached));
     count = builder_.apply(Opcode::Mul, {count, extents.back()});
   }
   const auto step_at = [&](ValueId number, ValueId mask, const Accumulators& before) {
-    return lanes_step(axes, extents, number, mask, tile_points, before);
+    return lanes_step(axes, extents, builder_.add(base, number), mask, tile_points, before);
   };
   const ValueId full = builder_.apply(Opcode::FloorDiv, {count, builder_.index(lanes)});
   const std::string& name = graph_.axis_names[static_cast<std::size_t>(axes.back().id.index)];

@@ -120,9 +120,11 @@ class Interpreter {
     Lanes out;
     for (std::size_t lane = 0; lane < lanes(result); ++lane) {
       const bool wanted = !load.mask || at(load.mask)[lane].as_bool();
-      const Array& array = *arrays_[static_cast<std::size_t>(load.buffer.index)];
-      out.push_back(wanted ? array.at(static_cast<std::int64_t>(element(load.buffer, load.index, lane)))
-                           : Value{array.dtype, 0});
+      const auto buffer = static_cast<std::size_t>(load.buffer.index);
+      const Array& array = *arrays_[buffer];
+      const std::size_t where = wanted ? element(load.buffer, load.index, lane) : 0;
+      out.push_back(wanted ? array.at(static_cast<std::int64_t>(where)) : Value{array.dtype, 0});
+      if (wanted && !written_[buffer].empty()) written_[buffer][where] = false;  // a sum that goes on
     }
     set(result, std::move(out));
   }
@@ -133,7 +135,7 @@ class Interpreter {
       if (store.mask && !at(store.mask)[lane].as_bool()) continue;
       const std::size_t where = element(store.buffer, store.index, lane);
       std::vector<bool>& written = written_[static_cast<std::size_t>(store.buffer.index)];
-      // What a function keeps for itself may be written again and again.
+      // What a function keeps for itself may be written again and again, a result only after it was read.
       if (function_.buffer(store.buffer).space == Space::Global) {
         CORRLOOM_CHECK(!written[where], "element ", where, " of %", function_.buffer(store.buffer).name,
                        " is written twice");

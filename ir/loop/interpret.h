@@ -19,7 +19,7 @@ struct Fault {
 
 /// What a function means: runs blocks and threads one after the other. `buffers` holds an array for each buffer, in
 /// order, updated in place. Returns the smallest of the faults, if any. Throws InternalError for an access outside a
-/// buffer and for an element that is written twice.
+/// buffer and for an element of a result that is written twice without a read in between.
 std::optional<Fault> interpret(const Function& function, std::vector<tensor::Array>& buffers,
                                const std::vector<scalar::Value>& symbols);
 

@@ -177,9 +177,11 @@ class StageCheck {
       report("sweeps over its results for parts of " + axis + ", which is not the first reduction axis");
     if (stage_.placement.kind != Placement::Kind::Root)
       report("sweeps over its results for parts of " + axis + " inside another compute");
+    if (sums_are_results(graph_, op_)) return;
     std::int64_t bytes = 0;
     for (const tensor::Accumulator& accumulator : compute_.reduction->accumulators)
       bytes += byte_size(accumulator.dtype);
+    if (by_lanes()) bytes *= compute_.reduction->order.lanes;
     for (const std::optional<std::int64_t>& size : swept_sizes(stage_, compute_, loop)) {
       if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) bytes = kMaxInsideBytes + 1;
     }
@@ -190,18 +192,25 @@ class StageCheck {
 
   /// Cuts and unrolled loops need an extent that is known; cuts have serial outer loops, and single steps at the end.
   void check_cuts() {
-    const bool lanes = compute_.reduction->order.kind == tensor::Order::Kind::Lanes;
-    for (const Loop& loop : stage_.loops) {
+    for (std::size_t k = 0; k < stage_.loops.size(); ++k) {
+      const Loop& loop = stage_.loops[k];
       const tensor::Axis* axis = reduction_axis(loop.axis);
       if (axis == nullptr) continue;
       if (loop.bind == Bind::Unroll && loop.step == 1 && !scalar::as_i64(axis->extent))
         report("unrolls the reduction axis " + loop.axis + ", whose extent is not known");
       if (loop.step == 1) continue;
-      if (lanes) report("cuts the reduction axis " + loop.axis + ", whose order is by lanes");
+      if (by_lanes() && !keeps_lanes(k)) report("cuts the reduction axis " + loop.axis + ", whose order is by lanes");
       if (loop.bind != Bind::Serial)
         report("unrolls the reduction axis " + loop.axis + " in steps, wanted a plain loop");
       if (!scalar::as_i64(axis->extent)) report("cuts the reduction axis " + loop.axis + ", whose extent is not known");
     }
+  }
+
+  bool by_lanes() const { return compute_.reduction->order.kind == tensor::Order::Kind::Lanes; }
+  /// Sweeps in steps of whole vectors leave each element in its lane.
+  bool keeps_lanes(std::size_t loop) const {
+    return is_sweep(stage_, compute_, loop) && compute_.reduction->axes.size() == 1 &&
+           stage_.loops[loop].step % compute_.reduction->order.lanes == 0;
   }
 
   /// The points of a register tile run through the reduction together.

@@ -84,6 +84,10 @@ bool is_sweep(const Stage& stage, const tensor::Compute& compute, std::size_t lo
 std::vector<std::optional<std::int64_t>> swept_sizes(const Stage& stage, const tensor::Compute& compute,
                                                      std::size_t loop);
 
+/// Whether sums that lie in memory between sweeps can lie in the result itself: they are all that it holds, and it has
+/// storage of its own.
+bool sums_are_results(const tensor::Graph& graph, const tensor::Op& op);
+
 struct Schedule {
   std::string graph;
   std::string target;

@@ -18,6 +18,17 @@ bool is_sweep(const Stage& stage, const tensor::Compute& compute, std::size_t lo
                      [&](const Loop& inner) { return inner.bind == Bind::Serial && walks(inner, compute.axes); });
 }
 
+bool sums_are_results(const tensor::Graph& graph, const tensor::Op& op) {
+  const auto& compute = std::get<tensor::Compute>(op.kind);
+  const auto* sum = std::get_if<scalar::AccRef>(&compute.body->kind);
+  const bool takes_over = std::any_of(graph.outputs.begin(), graph.outputs.end(), [](const tensor::Output& output) {
+    return static_cast<bool>(output.storage_of);
+  });
+  return sum != nullptr && !takes_over && compute.reduction->accumulators.size() == 1 &&
+         compute.reduction->order.kind != tensor::Order::Kind::Lanes &&
+         compute.reduction->accumulators[0].dtype == op.dtype;
+}
+
 std::vector<std::optional<std::int64_t>> swept_sizes(const Stage& stage, const tensor::Compute& compute,
                                                      std::size_t loop) {
   std::vector<std::optional<std::int64_t>> sizes;

@@ -320,6 +320,52 @@ TEST(HostSchedule, LongPanelsOfFewRowsAreSweptInPieces) {
   EXPECT_FALSE(is_swept(product("64", "768", "1024")));    // a panel stays near as it is
 }
 
+TEST(HostSchedule, EachBlockPacksThePanelThatItWorksOn) {
+  const auto product = [](const std::string& m, const std::string& k, const std::string& n) {
+    PassContext ctx = wide_host();
+    ctx.target.l3_bytes = 32 << 20;
+    const tensor::Graph graph =
+        parsed("graph @g(%a: f32[" + m + ", " + k + "], %b: f32[" + k + ", " + n + "]) -> (%y) {\n  %y: f32[" + m +
+               ", " + n + "] = compute [i: " + m + ", j: " + n + "] reduce [k: " + k +
+               "] ascending {\n    acc %s: f32 = 0.0:f32 step fma(%a[i, k], %b[k, j], %s) merge add(%s, %s.other)\n"
+               "    yield %s\n  }\n}\n");
+    return choose_schedule(graph, ctx).stages.at(0);
+  };
+  const auto packed_at = [](const schedule::Stage& stage) {
+    return stage.staging.empty() ? -2 : stage.staging.at(0).loop;
+  };
+  const auto is_cut = [](const schedule::Stage& stage) {
+    return std::any_of(stage.loops.begin(), stage.loops.end(),
+                       [](const schedule::Loop& loop) { return loop.axis == "k" && loop.step > 1; });
+  };
+  EXPECT_EQ(packed_at(product("1536", "1536", "1536")), 0);
+  EXPECT_EQ(packed_at(product("1024", "1024", "1024")), 0);
+  EXPECT_EQ(packed_at(product("1000", "1000", "1000")), 0);
+  EXPECT_EQ(packed_at(product("512", "512", "512")), -1);     // packed at once in less time
+  EXPECT_EQ(packed_at(product("256", "256", "256")), -2);     // it stays near as it is
+  EXPECT_EQ(packed_at(product("4096", "1024", "2048")), -1);  // rows leave the caches before the next panel
+  EXPECT_EQ(packed_at(product("1024", "1024", "256")), -1);   // few panels
+  EXPECT_TRUE(is_cut(product("4096", "4096", "4096")));       // a panel of the whole reduction does not stay near
+  EXPECT_FALSE(is_cut(product("4096", "1024", "4096")));
+}
+
+TEST(HostSchedule, LongReductionsByLanesAreCutWhereTheirColumnsStayNear) {
+  const auto product = [](const std::string& m, const std::string& k) {
+    return loops_of("graph @g(%a: f32[" + m + ", " + k + "], %b: f32[768, " + k + "]) -> (%y) {\n  %y: f32[" + m +
+                    ", 768] = compute [i: " + m + ", j: 768] reduce [k: " + k +
+                    "] lanes(16) {\n    acc %s: f32 = 0.0:f32 step fma(%a[i, k], %b[j, k], %s) merge add(%s, "
+                    "%s.other)\n    yield %s\n  }\n}\n");
+  };
+  const auto piece = [](const std::vector<schedule::Loop>& loops) {
+    std::int64_t step = 0;
+    for (const schedule::Loop& loop : loops) step = loop.axis == "k" ? std::max(step, loop.step) : step;
+    return step;
+  };
+  EXPECT_EQ(piece(product("512", "3072")), 624);  // five pieces of whole vectors
+  EXPECT_EQ(piece(product("512", "512")), 1);     // they stay near as they are
+  EXPECT_EQ(piece(product("4", "3072")), 1);      // nothing meets them again
+}
+
 TEST(HostSchedule, ShortRowsFillBlocksEvenly) {
   // A block has as many short rows as leave none over: a last block of fewer would need tests around every row.
   const auto rows_of = [](const std::string& rows, const std::string& columns) {

@@ -163,7 +163,7 @@ class RandomSchedule {
     std::shuffle(blocks.begin(), blocks.end(), random_);
     std::shuffle(tile.begin(), tile.end(), random_);
     stage.streaming = chance(30);
-    const std::int64_t sweep = compute.reduction && !lanes ? sweep_step(*compute.reduction) : 0;
+    const std::int64_t sweep = compute.reduction ? sweep_step(*compute.reduction) : 0;
     if (sweep > 0 && !serial.empty()) {
       const auto place = serial.begin() + below(static_cast<std::int64_t>(serial.size()));
       serial.insert(place, {compute.reduction->axes.front().name, sweep, Bind::Serial});
@@ -194,7 +194,8 @@ class RandomSchedule {
   /// Elements of the first reduction axis that a sweep over results adds, or 0.
   std::int64_t sweep_step(const tensor::Reduction& reduction) {
     if (reduction.axes.empty() || !scalar::as_i64(reduction.axes.front().extent) || !chance(60)) return 0;
-    return 2 + below(3);
+    if (reduction.order.kind != tensor::Order::Kind::Lanes) return 2 + below(3);
+    return reduction.axes.size() == 1 ? reduction.order.lanes * (1 + below(2)) : 0;
   }
 
   /// Moves a stage into a later one where that is legal.
