@@ -71,7 +71,7 @@ struct Launch {
   /// returns.
   void* const* arguments = nullptr;
   int argument_count = 0;
-  double flops = 0, bytes = 0;  ///< estimates, which decide whether threads pay
+  double flops = 0, bytes = 0;  ///< estimates (flops: operations on integers, too), which decide whether threads pay
 };
 
 /// A device. All functions may be called from any thread at once. Functions that take a stream may return before the

@@ -139,10 +139,11 @@ Plan::Work work_of(const CompiledProgram& program, const kernel::Kernel& kernel,
     grows &= !has_constant_extents(buffer);
     is_open |= !has_constant_extents(buffer);
   }
-  if (!is_open || kernel.bytes <= 0) return {kernel.flops, kernel.bytes};
+  const double operations = kernel.flops + kernel.integer_ops;
+  if (!is_open || kernel.bytes <= 0) return {operations, kernel.bytes};
   const double factor = bytes / kernel.bytes;
-  const bool is_product = grows && factor < 1 && kernel.flops > kManyUses * kernel.bytes;
-  return {kernel.flops * (is_product ? factor * std::sqrt(factor) : factor), bytes};
+  const bool is_product = grows && factor < 1 && operations > kManyUses * kernel.bytes;
+  return {operations * (is_product ? factor * std::sqrt(factor) : factor), bytes};
 }
 
 }  // namespace

@@ -184,9 +184,12 @@ struct KernelInfo {
   std::int64_t blocks = 0;
   int threads = 1;  ///< of a block
   std::int64_t shared_bytes = 0;
-  double flops = 0;       ///< estimate
+  double flops = 0;       ///< estimate of its floating-point operations
   double bytes = 0;       ///< estimate of what it reads and writes
   bool prepares = false;  ///< makes something of constant operands: a bound call runs it before the first run only
+  /// Estimates of its operations on integers that are no subscripts, and of the products among them.
+  double integer_ops = 0, integer_products = 0;
+  bool uses_dots = false;  ///< it multiplies and adds with an instruction for dot products of bytes or bf16
 };
 
 /// A call of a compiled op that is ready to run, as often as wanted. One thread at a time.

@@ -54,7 +54,8 @@ std::vector<KernelInfo> kernels_of(const kernel::CompiledProgram& program) {
   std::vector<KernelInfo> kernels;
   for (const kernel::Kernel& kernel : program.kernels) {
     kernels.push_back({kernel.name, kernel.op, kernel.blocks.as_constant().value_or(-1), kernel.threads,
-                       kernel.shared_bytes, kernel.flops, kernel.bytes, kernel.prepares});
+                       kernel.shared_bytes, kernel.flops, kernel.bytes, kernel.prepares, kernel.integer_ops,
+                       kernel.integer_products, kernel.uses_dots});
   }
   return kernels;
 }

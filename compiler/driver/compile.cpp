@@ -40,29 +40,65 @@ bool moves_only(scalar::Opcode opcode) {
   return opcode == scalar::Opcode::Cast || opcode == scalar::Opcode::Bitcast || opcode == scalar::Opcode::If;
 }
 
-/// Floating-point operations of one execution of a compute: those of its expressions times points of its domain.
-double operations_of(const tensor::Op& op) {
+/// Operations on elements, as the expressions have them.
+struct Operations {
+  double flops = 0, integer_ops = 0, integer_products = 0;
+  bool uses_dots = false;
+
+  void add(double times, const Operations& other) {
+    flops += times * other.flops;
+    integer_ops += times * other.integer_ops;
+    integer_products += times * other.integer_products;
+    uses_dots |= other.uses_dots;
+  }
+};
+
+void count_apply(const scalar::Apply& apply, DType dtype, Operations& total) {
+  if (moves_only(apply.opcode)) return;
+  // Four products of bytes, or two of bf16, and as many sums.
+  const bool is_dot = apply.opcode == scalar::Opcode::Dot;
+  const double products = is_dot ? (is_float(dtype) ? 2 : 4) : apply.opcode == scalar::Opcode::Mul ? 1 : 0;
+  total.uses_dots |= is_dot;
+  if (is_float(dtype)) {
+    total.flops += is_dot ? 2 * products : apply.opcode == scalar::Opcode::Fma ? 2 : 1;
+  } else if (is_integer(dtype)) {
+    total.integer_ops += is_dot ? 2 * products : 1;
+    total.integer_products += products;
+  }
+}
+
+/// Of one evaluation, without subscripts.
+Operations operations_of(const scalar::Expr& root) {
+  Operations total;
+  std::vector<const scalar::Node*> open = {root.get()};
+  std::set<const scalar::Node*> seen = {root.get()};
+  while (!open.empty()) {
+    const scalar::Node* const node = open.back();
+    open.pop_back();
+    const auto* apply = std::get_if<scalar::Apply>(&node->kind);
+    if (apply == nullptr) continue;
+    count_apply(*apply, node->dtype, total);
+    for (const scalar::Expr& arg : apply->args) {
+      if (seen.insert(arg.get()).second) open.push_back(arg.get());
+    }
+  }
+  return total;
+}
+
+/// Of one execution of a compute: those of its expressions times points of its domain.
+Operations operations_of(const tensor::Op& op) {
   const auto& compute = std::get<tensor::Compute>(op.kind);
   const auto count = [](const std::vector<tensor::Axis>& axes) {
     double points = 1;
     for (const tensor::Axis& axis : axes) points *= static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
     return points;
   };
-  const auto weigh = [](const scalar::Expr& expr) {
-    double operations = 0;
-    scalar::for_each_node(expr, [&](const scalar::Expr& node) {
-      const auto* apply = std::get_if<scalar::Apply>(&node->kind);
-      if (apply == nullptr || !is_float(node->dtype) || moves_only(apply->opcode)) return;
-      operations += apply->opcode == scalar::Opcode::Fma ? 2 : 1;
-    });
-    return operations;
-  };
   const double points = count(compute.axes);
-  double total = points * weigh(compute.body);
+  Operations total;
+  total.add(points, operations_of(compute.body));
   if (!compute.reduction) return total;
-  for (const tensor::Accumulator& accumulator : compute.reduction->accumulators) {
-    total += points * count(compute.reduction->axes) * weigh(accumulator.step);
-  }
+  for (const tensor::Accumulator& accumulator : compute.reduction->accumulators)
+    total.add(points * count(compute.reduction->axes), operations_of(accumulator.step));
   return total;
 }
 
@@ -218,8 +254,12 @@ class ProgramBuilder {
     }
     if (loop::has_checks(lowered.function)) kernel.arguments.push_back({kernel::Argument::Kind::ErrorSlot, 0, {}});
     mark_preparing(lowered, kernel);
-    kernel.flops = operations_of(sized_.op(lowered.compute));
-    for (TensorId inside : lowered.inside) kernel.flops += operations_of(sized_.op(inside));
+    Operations operations = operations_of(sized_.op(lowered.compute));
+    for (TensorId inside : lowered.inside) operations.add(1, operations_of(sized_.op(inside)));
+    kernel.flops = operations.flops;
+    kernel.integer_ops = operations.integer_ops;
+    kernel.integer_products = operations.integer_products;
+    kernel.uses_dots = operations.uses_dots;
     program_.kernels.push_back(std::move(kernel));
   }
 

@@ -113,7 +113,9 @@ struct Kernel {
   std::vector<Argument> arguments;
   bool prepares = false;  ///< computes a constant workspace from constant inputs: its result serves many calls
   double flops = 0;       ///< estimate of floating-point operations, for messages and the grain of threads
-  double bytes = 0;       ///< estimate of bytes that must move
+  double integer_ops = 0, integer_products = 0;  ///< the same for integers; products are among the operations
+  bool uses_dots = false;                        ///< its operations are those of an instruction for short dot products
+  double bytes = 0;                              ///< estimate of bytes that must move
 };
 
 struct CompiledProgram {

@@ -60,6 +60,78 @@ __attribute__((target("avx512f,avx512bf16"))) double bf16_pairs_16(std::int64_t 
   return static_cast<double>(steps) * kWideSums * 32 * 2;
 }
 
+__attribute__((target("avx512f,avx512vnni"))) double byte_quads_16(std::int64_t steps) {
+  using Vector = std::int32_t __attribute__((vector_size(64)));
+  Vector sums[kWideSums];
+  for (Vector& sum : sums) sum = Vector{};
+  const __m512i ones = _mm512_set1_epi8(1);
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 24
+    for (Vector& sum : sums) sum = Vector(_mm512_dpbusd_epi32(__m512i(sum), ones, ones));
+  }
+  for (Vector& sum : sums) asm volatile("" : : "v"(sum));
+  return static_cast<double>(steps) * kWideSums * 64 * 2;
+}
+
+// Of integers the compiler would make one operation of many if it could: products alternate with sums, sums with
+// another operation, and nobody knows the value of `a`.
+
+__attribute__((target("avx512f"))) double i32_products_16(std::int64_t steps) {
+  using Vector = std::int32_t __attribute__((vector_size(64)));
+  Vector sums[kWideSums];
+  for (Vector& sum : sums) sum = Vector{};
+  Vector a = Vector(_mm512_set1_epi32(3));
+  asm volatile("" : "+v"(a));
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 24
+    for (Vector& sum : sums) sum = sum * a + a;
+  }
+  for (Vector& sum : sums) asm volatile("" : : "v"(sum));
+  return static_cast<double>(steps) * kWideSums * 16 * 2;
+}
+
+__attribute__((target("avx512f"))) double i32_16(std::int64_t steps) {
+  using Vector = std::int32_t __attribute__((vector_size(64)));
+  Vector sums[kWideSums];
+  Vector a = Vector(_mm512_set1_epi32(3));
+  asm volatile("" : "+v"(a));
+  for (Vector& sum : sums) sum = a;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 24
+    for (Vector& sum : sums) sum = (sum + a) ^ a;
+  }
+  for (Vector& sum : sums) asm volatile("" : : "v"(sum));
+  return static_cast<double>(steps) * kWideSums * 16 * 2;
+}
+
+__attribute__((target("avx2"))) double i32_products_8(std::int64_t steps) {
+  using Vector = std::int32_t __attribute__((vector_size(32)));
+  Vector sums[kNarrowSums];
+  for (Vector& sum : sums) sum = Vector{};
+  Vector a = Vector(_mm256_set1_epi32(3));
+  asm volatile("" : "+x"(a));
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 12
+    for (Vector& sum : sums) sum = sum * a + a;
+  }
+  for (Vector& sum : sums) asm volatile("" : : "x"(sum));
+  return static_cast<double>(steps) * kNarrowSums * 8 * 2;
+}
+
+__attribute__((target("avx2"))) double i32_8(std::int64_t steps) {
+  using Vector = std::int32_t __attribute__((vector_size(32)));
+  Vector sums[kNarrowSums];
+  Vector a = Vector(_mm256_set1_epi32(3));
+  asm volatile("" : "+x"(a));
+  for (Vector& sum : sums) sum = a;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 12
+    for (Vector& sum : sums) sum = (sum + a) ^ a;
+  }
+  for (Vector& sum : sums) asm volatile("" : : "x"(sum));
+  return static_cast<double>(steps) * kNarrowSums * 8 * 2;
+}
+
 __attribute__((target("avx2,fma"))) double fma_8(std::int64_t steps) {
   __m256 sums[kNarrowSums];
   for (__m256& sum : sums) sum = _mm256_setzero_ps();
@@ -89,7 +161,40 @@ double multiply_add_4(std::int64_t steps) {
   return static_cast<double>(steps) * kSums * 4 * 2;
 }
 
+/// The same for integers.
+double integers_4(std::int64_t steps, bool with_products) {
+  using Vector = std::int32_t __attribute__((vector_size(16)));
+  constexpr int kSums = 12;
+  Vector sums[kSums];
+  Vector a = {3, 3, 3, 3};
+  asm volatile("" : "+m"(a));
+  for (Vector& sum : sums) sum = a;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 12
+    for (Vector& sum : sums) sum = with_products ? sum * a + a : (sum + a) ^ a;
+  }
+  volatile std::int32_t sink = 0;
+  for (const Vector& sum : sums) sink = sum[0];
+  (void)sink;
+  return static_cast<double>(steps) * kSums * 4 * 2;
+}
+
+bool is_of_integers(Arithmetic kind) {
+  return kind == Arithmetic::ByteQuads || kind == Arithmetic::I32Products || kind == Arithmetic::I32;
+}
+
+Probe widest_of_integers(Arithmetic kind) {
+#if defined(__x86_64__)
+  if (kind == Arithmetic::ByteQuads && __builtin_cpu_supports("avx512vnni")) return byte_quads_16;
+  if (__builtin_cpu_supports("avx512f")) return kind == Arithmetic::I32 ? i32_16 : i32_products_16;
+  if (__builtin_cpu_supports("avx2")) return kind == Arithmetic::I32 ? i32_8 : i32_products_8;
+#endif
+  if (kind == Arithmetic::I32) return [](std::int64_t steps) { return integers_4(steps, false); };
+  return [](std::int64_t steps) { return integers_4(steps, true); };
+}
+
 Probe widest(Arithmetic kind) {
+  if (is_of_integers(kind)) return widest_of_integers(kind);
 #if defined(__x86_64__)
   if (kind == Arithmetic::Bf16Pairs && __builtin_cpu_supports("avx512bf16")) return bf16_pairs_16;
   if (__builtin_cpu_supports("avx512f")) return fma_16;

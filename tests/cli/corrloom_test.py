@@ -403,6 +403,26 @@ class Explain(CorrloomTest):
         weighed, = kernel["weighed"]
         self.assertEqual([one["taken"] for one in weighed["alternatives"]].count(True), 1)
 
+    def test_counts_operations_on_integers(self):
+        self.write("bytes.loom", "op bytes(A: u8[M, L], B: i8[L, N]) -> Y: i32[M, N] { Y[i, j] = sum(k) i32(A[i, k]) * i32(B[k, j]) }\n"
+                   "op words(A: i32[N], B: i32[N]) -> Y: i32[N] { Y[i] = A[i] * B[i] + A[i] - 3 }\n"
+                   "op largest(A: u8[N], B: u8[N]) -> Y: u8[N] { Y[i] = max(A[i], B[i]) }\n"
+                   "op moved(A: i32[N], I: i64[N]) -> Y: i32[N] { Y[i] = A[I[N - 1 - i]] }\n")
+        quad = json.loads(self.done("bench", "bytes.loom:bytes", "A=randint(0,9)[48,64]", "B=randint(0,9)[64,32]", "--threads", 1, "--repeat", 3, "--json").stdout)
+        self.assertEqual(quad["flops"], 0)
+        # The instruction works on four products; packing bytes for it, and what is taken off at the end, come on top.
+        self.assertGreaterEqual(quad["integer_ops"], 2 * 48 * 64 * 32)
+        self.assertLess(quad["integer_ops"], 3 * 48 * 64 * 32)
+        self.assertAlmostEqual(quad["integer_gops"], quad["integer_ops"] / quad["median_us"] / 1e3, delta=1e-6 * quad["integer_gops"])
+        words = ["bytes.loom:words", "A=arange[4096]", "B=arange[4096]", "--threads", 1]
+        self.assertEqual(json.loads(self.done("explain", *words, "--json").stdout)["kernels"][0]["integer_ops"], 3 * 4096)
+        self.assertRegex(self.done("explain", *words).stdout, r"\n  work +12\.3 K integer operations, at least 49\.2 KB\n(.*\n)*  parts .*arithmetic")
+        self.assertRegex(self.done("bench", *words, "--repeat", 3).stdout, r"\n  work +12\.3 K integer operations, at least 49\.2 KB: .* integer Gop/s, .* GB/s\n")
+        # Of bytes four times as many fit into a vector.
+        limits = [json.loads(self.done("explain", f"bytes.loom:{op}", *values, "--threads", 1, "--json").stdout)["kernels"][0] for op, values in
+                  [("largest", ["A=zeros[65536]", "B=zeros[65536]"]), ("moved", ["A=zeros[4096]", "I=zeros[4096]"])]]
+        self.assertEqual([one["integer_ops"] for one in limits], [65536, 0])
+
     def test_tells_of_values_inside_and_outside(self):
         self.write("two.loom", "op two(X: f32[N, D]) -> (Y: f32[N, D], s: f32[N]) {\n  s[n] = sum(d) X[n, d]\n  Y[n, d] = X[n, d] / s[n]\n}\n")
         self.assertRegex(self.done("explain", "two.loom", "X=rand[40,50]").stdout, r"outside +s has a kernel of its own: it is a result of the op\n")

@@ -83,16 +83,17 @@ Samples take_samples(const Run& run, int repeat) {
 /// What one run must do, whatever the program does: operands and results once.
 Work work_of(const Compiled& compiled, const std::vector<Argument>& arguments, const std::vector<Tensor>& results) {
   Work work;
-  for (const KernelInfo& kernel : compiled.kernels()) work.flops += kernel.flops;
-  work.on_bf16 = true;
+  for (const KernelInfo& kernel : compiled.kernels()) work.add(kernel);
+  work.on_bf16 = work.on_bytes = true;
   const auto add = [&](const Tensor& tensor, double& bytes) {
     bytes += static_cast<double>(tensor.byte_count());
-    if (tensor.dtype() == f64) work.element_bytes = 8;
+    work.widen_for(tensor.dtype());
   };
   for (const Argument& argument : arguments) {
     if (!argument.is_tensor()) continue;
     add(argument.tensor(), work.read_bytes);
-    work.on_bf16 = work.on_bf16 && argument.tensor().dtype() == bf16;
+    work.on_bf16 &= argument.tensor().dtype() == bf16;
+    work.on_bytes &= byte_size(argument.tensor().dtype()) == 1;
   }
   for (const Tensor& result : results) add(result, work.written_bytes);
   return work;
@@ -127,6 +128,7 @@ ExitCode bench_command(const Options& options) {
   const Work work = work_of(sized, arguments, results);
   const double median_us = samples.median();
   const double gflops = work.flops / median_us / 1e3, gbytes = work.bytes() / median_us / 1e3;
+  const double giops = work.integer_ops / median_us / 1e3;
   std::optional<Limit> limit;
   if (device.is_cpu()) limit = HostLimits(codegen::host_target(), thread_count()).of(work);
   const double share = limit ? limit->us() / median_us : 0;
@@ -143,6 +145,8 @@ ExitCode bench_command(const Options& options) {
                                    {"samples", samples.sorted_us.size()},
                                    {"kernels", compiled.kernels().size()},
                                    {"flops", work.flops},
+                                   {"integer_ops", work.integer_ops},
+                                   {"integer_gops", giops},
                                    {"bytes", work.bytes()}};
     if (limit) {
       line["limit_us"] = limit->us();
@@ -158,13 +162,15 @@ ExitCode bench_command(const Options& options) {
   const std::string limit_line =
       limit ? fmt::format("  limit    {} by {}: reached {:.0f} %\n", time_text(limit->us()), limit->by(), 100 * share)
             : "";
+  const std::string rates = (work.integer_ops > 0 && work.flops == 0 ? "" : fmt::format("{:.2f} GFLOP/s, ", gflops)) +
+                            (work.integer_ops > 0 ? fmt::format("{:.2f} integer Gop/s, ", giops) : "");
   write_result(
       fmt::format(
-          "{} on {}{}: {} run{}\n  median   {}\n  min      {}\n  p95      {}\n  compile  {:.2f} ms\n  work     {} "
-          "flops, at least {}: {:.2f} GFLOP/s, {:.2f} GB/s\n",
+          "{} on {}{}: {} run{}\n  median   {}\n  min      {}\n  p95      {}\n  compile  {:.2f} ms\n  work     {}, "
+          "at least {}: {}{:.2f} GB/s\n",
           op.name(), device.name(), threads, samples.sorted_us.size(), samples.sorted_us.size() == 1 ? "" : "s",
           time_text(median_us), time_text(samples.min()), time_text(samples.quantile(0.95)), compiled.compile_ms(),
-          count_text(work.flops), bytes_text(work.bytes()), gflops, gbytes) +
+          work.operations_text(), bytes_text(work.bytes()), rates, gbytes) +
       limit_line + (launches ? counters_table(*launches) : ""));
   return ExitCode::Done;
 }

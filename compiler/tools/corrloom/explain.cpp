@@ -57,13 +57,18 @@ std::vector<double> time_kernels(BoundCall& call) {
 }
 
 Work work_of(const KernelInfo& info, const KernelReport& report) {
-  Work work{.flops = info.flops, .element_bytes = report.element_bytes};
-  work.on_bf16 = true;
+  Work work;
+  work.add(info);
+  work.element_bytes = info.flops > 0 ? std::max(4, report.element_bytes) : report.element_bytes;
+  work.on_bf16 = work.on_bytes = true;
   for (const OperandReport& operand : report.operands) {
-    if (operand.use == Use::Read) work.on_bf16 = work.on_bf16 && operand.dtype == DType::BF16;
+    if (operand.use == Use::Read) work.on_bf16 &= operand.dtype == DType::BF16;
+    if (operand.use == Use::Read) work.on_bytes &= byte_size(operand.dtype) == 1;
     if (operand.use == Use::Read) work.read_bytes += operand.bytes;
     if (operand.use == Use::Written) work.written_bytes += operand.bytes;
   }
+  work.on_bf16 |= info.uses_dots;
+  work.on_bytes |= info.uses_dots;
   return work;
 }
 
@@ -157,8 +162,7 @@ std::string kernel_text(const Kernel& kernel, std::size_t number, std::size_t co
     text += fmt::format("  time       {}, {:.0f} % of all\n", time_text(kernel.us),
                         all_us > 0 ? 100 * kernel.us / all_us : 0);
   }
-  text += fmt::format("  work       {} flops, at least {}\n", count_text(kernel.work.flops),
-                      bytes_text(kernel.work.bytes()));
+  text += fmt::format("  work       {}, at least {}\n", kernel.work.operations_text(), bytes_text(kernel.work.bytes()));
   if (kernel.limit) {
     text += fmt::format("  limit      {} by {}: reached {:.0f} %\n", time_text(kernel.limit->us()), kernel.limit->by(),
                         kernel.us > 0 ? 100 * kernel.limit->us() / kernel.us : 0);
@@ -202,6 +206,7 @@ Json kernel_json(const Kernel& kernel) {
                {"inside", report.inside},
                {"time_us", kernel.us},
                {"flops", kernel.work.flops},
+               {"integer_ops", kernel.work.integer_ops},
                {"least_bytes", kernel.work.bytes()},
                {"lane_use", report.lane_use},
                {"register_tile", report.tile},

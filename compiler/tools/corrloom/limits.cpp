@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/tools/corrloom/quantity.h"
+
 namespace corrloom::tools {
 namespace {
 
@@ -12,6 +14,22 @@ using runtime::Traffic;
 constexpr std::int64_t kMostMeasured = std::int64_t{128} << 20;
 
 }  // namespace
+
+void Work::add(const KernelInfo& kernel) {
+  flops += kernel.flops;
+  integer_ops += kernel.integer_ops;
+  integer_products += kernel.integer_products;
+}
+
+void Work::widen_for(DType dtype) {
+  // Short floats are computed in f32.
+  element_bytes = std::max(element_bytes, is_float(dtype) ? std::max(4, byte_size(dtype)) : byte_size(dtype));
+}
+
+std::string Work::operations_text() const {
+  if (integer_ops == 0) return count_text(flops) + " flops";
+  return (flops > 0 ? count_text(flops) + " flops, " : "") + count_text(integer_ops) + " integer operations";
+}
 
 double HostLimits::flops_per_ns(runtime::Arithmetic kind) {
   const auto [rate, is_new] = flops_per_ns_.try_emplace(kind, 0);
@@ -49,11 +67,27 @@ std::string HostLimits::level_of(double bytes) const {
   return "memory";
 }
 
+double HostLimits::integers_us(const Work& work) {
+  // Sums run beside products, so the longer of the two counts.
+  const double narrow = 4.0 / work.element_bytes;
+  double us = 0;
+  if (work.integer_products > 0 && work.on_bytes) {
+    us = 2 * work.integer_products / flops_per_ns(runtime::Arithmetic::ByteQuads) / 1e3;
+  } else if (work.integer_products > 0) {
+    us = 2 * work.integer_products / (flops_per_ns(runtime::Arithmetic::I32Products) * narrow) / 1e3;
+  }
+  // The sums of products are part of their instructions.
+  const double others = work.integer_ops - 2 * work.integer_products;
+  if (others > 0) us = std::max(us, others / (flops_per_ns(runtime::Arithmetic::I32) * narrow) / 1e3);
+  return us;
+}
+
 Limit HostLimits::of(const Work& work) {
   Limit limit;
   limit.memory = level_of(work.bytes());
   const double rate = flops_per_ns(work.on_bf16 ? runtime::Arithmetic::Bf16Pairs : runtime::Arithmetic::F32);
   if (work.flops > 0) limit.arithmetic_us = work.flops / (rate * 4 / work.element_bytes) / 1e3;
+  limit.arithmetic_us = std::max(limit.arithmetic_us, integers_us(work));
   if (work.bytes() > 0) limit.memory_us = work.bytes() / bytes_per_ns(work.read_bytes, work.written_bytes) / 1e3;
   return limit;
 }
