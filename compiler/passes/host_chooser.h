@@ -158,6 +158,9 @@ class HostChooser {
 
   /// One output element at a time: there is nothing to make vectors of.
   std::vector<schedule::Loop> loops_by_elements() const;
+  /// Operands that come from memory along the only reduction axis: one run of them at a time keeps the memory less busy
+  /// than it could be, so it is asked for further ahead than the processor does by itself.
+  void prefetch_along(schedule::Stage& stage) const;
   /// The axis of the rows of a running reduction that goes along memory in short steps, or null. Each row waits for its
   /// own sums alone, so a few of them keep the processor busy, without vectors across them.
   const Axis* running_rows() const;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "compiler/passes/host_chooser.h"
@@ -11,6 +12,7 @@ namespace corrloom::passes::host {
 using schedule::Bind;
 using schedule::Loop;
 using schedule::Stage;
+using tensor::TensorId;
 
 namespace {
 
@@ -26,6 +28,8 @@ constexpr std::int64_t kAcrossRows = 512, kAcrossElements = 4096, kAcrossLines =
 /// Bytes of a line of the caches; rows a multiple of so many bytes apart share a set of the first-level one.
 constexpr std::int64_t kLineBytes = 64, kSetBytes = 4096;
 
+/// How far ahead sums along memory ask for it.
+constexpr std::int64_t kAheadBytes = 8192;
 /// Running reductions along memory: rows that go on side by side, and that do where they share sets of the cache;
 /// operations of a step from which on vectors pay that gather their elements.
 constexpr std::int64_t kRunningRows = 8, kCollidingRows = 4;
@@ -59,6 +63,18 @@ std::vector<Loop> HostChooser::element_blocks(std::int64_t operations) const {
   }
   loops.insert(loops.end(), serial.begin(), serial.end());
   return loops;
+}
+
+void HostChooser::prefetch_along(Stage& stage) const {
+  if (compute_.reduction->axes.size() != 1 || points_ > 1) return;  // rows side by side are runs enough
+  const Axis& along = compute_.reduction->axes.front();
+  std::set<TensorId> asked;
+  for (const Access& access : accesses_) {
+    const bool from_memory = bytes_of(access) > static_cast<double>(target_.l3_bytes);
+    if (access.in_step && !access.guarded && access.stride(along.id) == 1 && from_memory &&
+        asked.insert(access.read->source).second)
+      stage.prefetches.push_back({graph_.op(access.read->source).name, along.name, kAheadBytes / access.element_bytes});
+  }
 }
 
 const Axis* HostChooser::running_rows() const {

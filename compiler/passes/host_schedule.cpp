@@ -50,6 +50,7 @@ schedule::Stage HostChooser::run() {
   stage.compute = op_.name;
   if (by_lanes()) {
     lanes_loops(stage);
+    prefetch_along(stage);
     return stage;
   }
   if (const Axis* row = running_rows()) {

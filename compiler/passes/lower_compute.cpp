@@ -701,19 +701,32 @@ void ComputeLowering::prefetch_results(const std::vector<Point>& points) {
   }
 }
 
+/// Of the result or the reduction.
+AxisId ComputeLowering::axis_named(const std::string& name) const {
+  for (const tensor::Axis& axis : compute_.axes) {
+    if (axis.name == name) return axis.id;
+  }
+  for (const tensor::Axis& axis : compute_.reduction ? compute_.reduction->axes : std::vector<tensor::Axis>()) {
+    if (axis.name == name) return axis.id;
+  }
+  CORRLOOM_CHECK(false, "a prefetch along ", name, ", which is no axis");
+  return {};
+}
+
 /// Asks once for each place that the reads of the expression will want further on.
 void ComputeLowering::prefetch(const Expr& root, const std::vector<Point>& points) {
   std::set<std::pair<BufferId, std::vector<ValueId>>> wanted;
   for (const schedule::Prefetch& wish : stage_.prefetches) {
-    const auto moved = std::find_if(compute_.axes.begin(), compute_.axes.end(),
-                                    [&](const tensor::Axis& axis) { return axis.name == wish.axis; });
+    const AxisId moved = axis_named(wish.axis);
     scalar::for_each_node(root, [&](const Expr& node) {
       const scalar::Read* read = scalar::as_read(node);
       if (read == nullptr || graph_.op(read->source).name != wish.tensor || kernel_.origins.contains(read->source))
         return;
       for (const Point& point : points) {
+        const auto place = point.find(moved);
+        if (place == point.end()) continue;  // after the reduction
         Point further = point;
-        further[moved->id].value = builder_.add(point.at(moved->id).value, builder_.index(wish.distance));
+        further[moved].value = builder_.add(place->second.value, builder_.index(wish.distance));
         std::optional<std::vector<ValueId>> index = prefetched(*read, further);
         const BufferId buffer = kernel_.buffers.at(read->source);
         if (index && wanted.emplace(buffer, *index).second) builder_.prefetch(buffer, *std::move(index));

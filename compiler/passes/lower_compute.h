@@ -175,6 +175,7 @@ class ComputeLowering {
   std::vector<loop::ValueId> running_place(std::size_t level, std::vector<Point>& tile_points,
                                            std::span<const loop::ValueId> carried);
   void store_tile(const std::vector<Point>& tile_points, const Accumulators& accumulators);
+  scalar::AxisId axis_named(const std::string& name) const;
   void prefetch(const scalar::Expr& root, const std::vector<Point>& points);
   void prefetch_results(const std::vector<Point>& points);
   std::optional<std::vector<loop::ValueId>> prefetched(const scalar::Read& read, const Point& point);

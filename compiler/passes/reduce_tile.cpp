@@ -351,8 +351,9 @@ ComputeLowering::Accumulators ComputeLowering::lanes_step(std::span<const tensor
     if (k > 0) rest = builder_.apply(Opcode::FloorDiv, {rest, extents[k]});
   }
   Accumulators out;
+  std::vector<Point> points;
   for (std::size_t k = 0; k < tile_points.size(); ++k) {
-    Point point = tile_points[k];
+    Point& point = points.emplace_back(tile_points[k]);
     for (const auto& [axis, value] : at) point[axis] = value;
     out.emplace_back();
     for (std::size_t a = 0; a < compute_.reduction->accumulators.size(); ++a) {
@@ -362,6 +363,8 @@ ComputeLowering::Accumulators ComputeLowering::lanes_step(std::span<const tensor
       out.back().push_back(after);
     }
   }
+  if (mask) return out;
+  for (const Accumulator& accumulator : compute_.reduction->accumulators) prefetch(accumulator.step, points);
   return out;
 }
 

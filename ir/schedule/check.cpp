@@ -75,8 +75,9 @@ class StageCheck {
     });
     const std::string what = "prefetches %" + prefetch.tensor;
     if (!is_read) report(what + ", which it neither reads nor makes");
-    if (output_axis(prefetch.axis) == nullptr)
-      report(what + " along " + prefetch.axis + ", which is no axis of its result");
+    const bool is_operand = prefetch.tensor != stage_.compute;
+    if (output_axis(prefetch.axis) == nullptr && !(is_operand && reduction_axis(prefetch.axis) != nullptr))
+      report(what + " along " + prefetch.axis + ", which is no axis of " + (is_operand ? "its own" : "its result"));
     if (prefetch.distance < 1 || prefetch.distance > std::int64_t{1} << 40)
       report(what + " at a distance of " + std::to_string(prefetch.distance));
   }

@@ -17,7 +17,7 @@ enum class Bind : std::uint8_t { Serial, Block, Thread, Unroll, Vector };
 /// One loop: walks the enclosing tile of `axis` in steps of `step`. The outermost loop of an axis walks its whole
 /// extent; the innermost one has step 1. Steps of one axis divide each other, outer by inner.
 struct Loop {
-  std::string axis;
+  std::string axis;  ///< of the result or the reduction
   std::int64_t step = 1;
   Bind bind = Bind::Serial;
   friend bool operator==(const Loop&, const Loop&) = default;
@@ -58,7 +58,7 @@ struct Staging {
 /// read or write with the axis so much further on.
 struct Prefetch {
   std::string tensor;
-  std::string axis;
+  std::string axis;  ///< of the result or the reduction
   std::int64_t distance = 1;
   friend bool operator==(const Prefetch&, const Prefetch&) = default;
 };

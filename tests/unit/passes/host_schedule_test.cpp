@@ -197,6 +197,36 @@ TEST(HostSchedule, OnlyBordersAreMasked) {
   EXPECT_EQ(selects, 0);
 }
 
+TEST(HostSchedule, LongSumsAskForMemoryAhead) {
+  const auto graph = [](const std::string& rows, const std::string& elements) {
+    return "graph @g(%x: f32[" + rows + ", " + elements + "]) -> (%y) {\n  %y: f32[" + rows +
+           "] = compute [i: " + rows + "] reduce [k: " + elements +
+           "] lanes(16) {\n    acc %s: f32 = 0.0:f32 step add(%s, %x[i, k]) merge add(%s, %s.other)\n    yield %s\n  "
+           "}\n}\n";
+  };
+  const auto prefetches = [](const std::string& text) {
+    PassContext ctx = wide_host();
+    return choose_schedule(parsed(text), ctx).stages.at(0).prefetches;
+  };
+  const std::vector<schedule::Prefetch> far = prefetches(graph("1", "100000000"));
+  ASSERT_EQ(far.size(), 1U);
+  EXPECT_EQ(far[0].axis, "k");
+  EXPECT_TRUE(prefetches(graph("1", "100000")).empty());     // from a cache
+  EXPECT_TRUE(prefetches(graph("64", "10000000")).empty());  // rows side by side
+  // One for each vector, whatever order the vectors are added in.
+  const std::vector<loop::Function> functions = flattened(graph("1", "100000000"));
+  ASSERT_EQ(functions.size(), 1U);
+  int loads = 0, asked = 0;
+  loop::for_each_block(functions[0].body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) {
+      loads += std::holds_alternative<loop::Load>(instr.kind) ? 1 : 0;
+      asked += std::holds_alternative<loop::Prefetch>(instr.kind) ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(loads, 1);
+  EXPECT_EQ(asked, loads) << loop::print(functions[0]);
+}
+
 TEST(HostSchedule, RowsOfRunningSumsGoOnSideBySide) {
   // Along memory each row waits for its own sum; vectors across the rows would gather and scatter all elements.
   const auto loops = [](const std::string& rows, const std::string& columns) {
