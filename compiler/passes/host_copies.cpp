@@ -117,6 +117,11 @@ void HostChooser::copy_windows(const Tile& tile, schedule::Stage& stage) const {
     const std::optional<schedule::Copy> copy = schedule::copy_of(graph_, op_, staging, {}, why);
     const schedule::Part* moved = copy ? part_of(copy->staged, tile.vector->id) : nullptr;
     if (moved == nullptr || moved->terms.size() < 2 || part_of(copy->staged, tile.row->id) == nullptr) continue;
+    // Blocks along an axis that the copy does not depend on would each make the same one.
+    const bool again = std::any_of(compute_.axes.begin(), compute_.axes.end(), [&](const Axis& axis) {
+      return !is_not_shared(axis) && part_of(copy->staged, axis.id) == nullptr;
+    });
+    if (again) continue;
     Staging inside = staging;
     inside.loop = place;
     const std::optional<std::int64_t> bytes = schedule::copied_bytes(graph_, op_, trial, inside, *copy);

@@ -528,6 +528,22 @@ TEST(HostSchedule, WindowsWhoseRowsShareSetsAreCopiedInParts) {
   EXPECT_EQ(copied("1024", "3"), -1);
 }
 
+TEST(HostSchedule, WindowsOfSeveralResultsAreCopiedOnce) {
+  // Eight results of a group have one operand: blocks of one result each would all copy it.
+  PassContext ctx = wide_host();
+  const tensor::Graph graph = parsed(R"(
+graph @groups(%X: f32[256, 14, 14], %K: f32[32, 8, 8, 3, 3]) -> (%Y) {
+  %Y: f32[32, 8, 14, 14] = compute [g: 32, o: 8, i: 14, j: 14] reduce [c: 8, p: 3, q: 3] ascending {
+    acc %s: f32 = 0.0:f32 step fma(if(land(land(ge(sub(add(i, p), 1:i64), 0:i64), lt(sub(add(i, p), 1:i64), 14:i64)), land(ge(sub(add(j, q), 1:i64), 0:i64), lt(sub(add(j, q), 1:i64), 14:i64))), %X[add(mul(g, 8:i64), c), sub(add(i, p), 1:i64), sub(add(j, q), 1:i64)], 0.0:f32), %K[g, o, c, p, q], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+  const schedule::Stage stage = choose_schedule(graph, ctx).stages.at(0);
+  ASSERT_EQ(stage.staging.size(), 1U);
+  EXPECT_EQ(stage.staging.front().loop, -1);
+}
+
 TEST(HostSchedule, RowsOfATileLieCloseTogether) {
   // Twelve images are more than the second-level cache holds beside a panel; seven pixels of one are not.
   const std::vector<schedule::Loop> loops = loops_of(R"(
