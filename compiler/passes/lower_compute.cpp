@@ -184,6 +184,9 @@ void ComputeLowering::run_kernel() {
   for (std::size_t k = 0; k < blocks; ++k) trips.push_back(trips_expr(extents[levels_[k].axis], levels_[k].step));
   std::vector<Expr> below(blocks + 1, scalar::constant_i64(1));
   for (std::size_t k = blocks; k-- > 0;) below[k] = product(trips[k], below[k + 1]);
+  // An axis that no block walks may have no elements, too.
+  const bool is_empty = std::any_of(tiles.begin(), tiles.end(), [](const auto& tile) { return tile.second.size == 0; });
+  if (is_empty) below[0] = scalar::constant_i64(0);
   kernel_.blocks = below[0];
   const auto value = [&](const Expr& expr) { return evaluate(expr, {}, {}, {}, {}); };
   builder_.for_loop("block", value(below[0]), Binding::Block, {}, [&](ValueId block, std::span<const ValueId>) {

@@ -597,6 +597,22 @@ TEST(HostSchedule, FewRowsOfAPanelAreReadInPlace) {
   EXPECT_EQ(copies("4096"), 1U);  // rows share the sets of the first-level cache
 }
 
+TEST(HostSchedule, ResultsWithoutElementsHaveNoBlocks) {
+  // The axis that the reduction runs along is in no block.
+  PassContext ctx = wide_host();
+  const tensor::Graph graph = parsed(R"(
+graph @g(%x: f32[4, 3]) -> (%y) {
+  %y: f32[0, 3] = compute [i: 0, j: 3] reduce [r: add(i, 1:i64)] ascending {
+    acc %s: f32 = 0.0:f32 step add(%s, %x[add(r, 4:i64), j]) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+  const std::vector<LoweredKernel> kernels = lower_to_loops(graph, choose_schedule(graph, ctx), ctx);
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_TRUE(scalar::is_constant_i64(kernels[0].blocks, 0)) << loop::print(kernels[0].function);
+}
+
 TEST(HostFusion, PanelsThatDoNotStayNearServeManyRows) {
   // All columns are one block, so that the halved rows are computed once; then each panel of %b, 4 MiB in all, should
   // not be walked again for every few rows.
