@@ -35,6 +35,9 @@ constexpr std::int64_t kMostGrowth = 64;
 /// By how much a block may grow along another one, and how many blocks there should be then.
 constexpr std::int64_t kMostRowGrowth = 16;
 constexpr double kLeastBlocks = 16;
+/// Rows that are summed side by side, and which part of the second-level cache they may take.
+constexpr std::int64_t kRowsTogether = 4;
+constexpr double kMostOfRows = 0.25;
 
 double points_of(const std::vector<tensor::Axis>& axes) {
   double points = 1;
@@ -142,7 +145,8 @@ class Placing {
         }
       }
       if (best) {
-        schedule_ = *std::move(best);
+        std::optional<Schedule> together = with_rows_together(*best, consumer, producers);
+        schedule_ = together ? *std::move(together) : *std::move(best);
         return;
       }
       excluded_.insert(misfit.id);
@@ -155,6 +159,72 @@ class Placing {
     for (Choice& choice : *choices_) {
       if (choice.compute == graph_.op(misfit.id).name) choice.not_inside = "inside " + consumer + " " + misfit.why;
     }
+  }
+
+  /// Sums by lanes of a single row wait for one another: blocks of several rows, so that producers take them side by
+  /// side, where these rows stay near. Nothing when no producer gains.
+  std::optional<Schedule> with_rows_together(const Schedule& schedule, std::size_t consumer,
+                                             const std::vector<std::size_t>& producers) const {
+    double longest = 0;
+    for (std::size_t producer : producers) {
+      const Stage& stage = schedule.stages[producer];
+      if (waits(stage) && reads_others(stage, schedule, producers)) longest = std::max(longest, bytes_of_row(stage));
+    }
+    if (longest == 0) return std::nullopt;
+    for (std::int64_t rows = kRowsTogether; rows > 1; rows /= 2) {
+      if (longest * static_cast<double>(rows) > static_cast<double>(target_.l2_bytes) * kMostOfRows) continue;
+      for (std::size_t loop = schedule.stages[consumer].loops.size(); loop-- > 0;) {
+        std::optional<Schedule> larger = with_larger_blocks(schedule, consumer, loop, rows);
+        if (!larger || blocks_of(larger->stages[consumer]) < kLeastBlocks) continue;
+        larger->stages[consumer].prefetches = schedule_.stages[consumer].prefetches;
+        Misfit ignored;
+        larger = with_producers(*std::move(larger), consumer, producers, ignored);
+        if (!larger) continue;
+        const bool gains = std::none_of(producers.begin(), producers.end(), [&](std::size_t producer) {
+          return waits(schedule.stages[producer]) && waits(larger->stages[producer]);
+        });
+        if (gains) return larger;
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Whether the stage sums by lanes, one element of its result at a time.
+  bool waits(const Stage& stage) const {
+    const Compute& compute = compute_of(stage);
+    return compute.reduction && compute.reduction->order.kind == tensor::Order::Kind::Lanes &&
+           !tensor::is_order_free(*compute.reduction) &&
+           std::none_of(stage.loops.begin(), stage.loops.end(),
+                        [](const Loop& loop) { return loop.bind == Bind::Unroll; });
+  }
+
+  /// Whether the stage reads what none of those produce: what they do takes longer than to sum it.
+  bool reads_others(const Stage& stage, const Schedule& schedule, const std::vector<std::size_t>& producers) const {
+    bool found = false;
+    for (const tensor::Accumulator& accumulator : compute_of(stage).reduction->accumulators) {
+      scalar::for_each_node(accumulator.step, [&](const scalar::Expr& node) {
+        const scalar::Read* read = scalar::as_read(node);
+        found |= read != nullptr && depends_on_axis(*read, compute_of(stage).reduction->axes.back().id) &&
+                 std::none_of(producers.begin(), producers.end(),
+                              [&](std::size_t producer) { return id_of(schedule.stages[producer]) == read->source; });
+      });
+    }
+    return found;
+  }
+
+  static bool depends_on_axis(const scalar::Read& read, scalar::AxisId axis) {
+    return std::any_of(read.index.begin(), read.index.end(), [&](const scalar::Expr& subscript) {
+      return uses_axis(subscript, [&](scalar::AxisId used) { return used == axis; });
+    });
+  }
+
+  /// Bytes that one element of the reduction's result is made of, as far as its widest operand tells.
+  double bytes_of_row(const Stage& stage) const {
+    const tensor::Reduction& reduction = *compute_of(stage).reduction;
+    double bytes = 1;
+    for (const tensor::Accumulator& accumulator : reduction.accumulators)
+      bytes = std::max(bytes, static_cast<double>(byte_size(accumulator.dtype)));
+    return bytes * points_of(reduction.axes);
   }
 
   /// The producers in blocks that are so many times as large along one of the consumer's block loops. What each block

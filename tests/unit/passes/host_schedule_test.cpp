@@ -666,5 +666,47 @@ graph @g(%x: f32[64, 784], %w: f32[256, 784], %v: f32[10, 256]) -> (%y) {
   EXPECT_TRUE(schedule.stages.at(0).placement.kind == schedule::Placement::Kind::Root || columns >= 10);
 }
 
+TEST(HostSchedule, ShortRowsMergeTheirLanesTogether) {
+  const auto rows = [](const std::string& length) {
+    const std::vector<schedule::Loop> loops = loops_of("graph @g(%x: f32[4096, " + length + R"(]) -> (%y) {
+  %y: f32[4096] = compute [i: 4096] reduce [k: )" + length +
+                                                       R"(] lanes(16) {
+    acc %s: f32 = 0.0:f32 step add(%s, %x[i, k]) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+    std::int64_t tile = 0;
+    for (const schedule::Loop& loop : loops) {
+      if (loop.axis == "i" && loop.bind == schedule::Bind::Serial) tile = loop.step;
+    }
+    return tile;
+  };
+  EXPECT_EQ(rows("10"), 16);
+  EXPECT_EQ(rows("1000"), 4);
+}
+
+TEST(HostFusion, RowsAreSummedSideBySide) {
+  // Rows of a block each: a sum by lanes of one of them alone would wait for itself.
+  PassContext ctx = wide_host();
+  const tensor::Graph graph = parsed(R"(
+graph @g(%x: f32[256, 5000]) -> (%y) {
+  %m: f32[256] = compute [n: 256] reduce [k: 5000] lanes(16) {
+    acc %s: f32 = 0.0:f32 step add(%s, %x[n, k]) merge add(%s, %s.other)
+    yield %s
+  }
+  %y: f32[256, 5000] = compute [i: 256, j: 5000] {
+    yield sub(%x[i, j], %m[i])
+  }
+}
+)");
+  const schedule::Schedule schedule = choose_schedule(graph, ctx);
+  const schedule::Stage& sums = schedule.stages.at(0);
+  ASSERT_EQ(sums.placement.kind, schedule::Placement::Kind::At);
+  EXPECT_EQ(schedule.stages.at(1).loops.at(0).step, 4);
+  EXPECT_TRUE(std::any_of(sums.loops.begin(), sums.loops.end(),
+                          [](const schedule::Loop& loop) { return loop.bind == schedule::Bind::Unroll; }));
+}
+
 }  // namespace
 }  // namespace corrloom::passes
