@@ -21,6 +21,7 @@
 #include "compiler/passes/set_orders.h"
 #include "compiler/passes/specialise.h"
 #include "compiler/passes/split_axes.h"
+#include "compiler/passes/unwrap_remainders.h"
 #include "ir/base/errors.h"
 #include "ir/loop/text.h"
 #include "ir/loop/verify.h"
@@ -43,6 +44,7 @@ constexpr TensorPass kTensorPasses[] = {
     {"fuse_epilogue", fuse_epilogue, "folds elementwise consumers into the reduction that they follow"},
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"split_axes", split_axes, "makes two axes of one that is divided by a constant"},
+    {"unwrap_remainders", unwrap_remainders, "writes remainders that wrap once as a choice"},
     {"canonicalise", canonicalise, "drops unit axes and merges axes that are contiguous in every access"},
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"narrow_picks", narrow_picks, "carries the places of argmax and argmin as i32"},
@@ -84,6 +86,7 @@ constexpr Order kOrder[] = {
     {"canonicalise", "delay_overwrites", "a copy that it makes must not be folded away"},
     {"contract_fma", "expand_functions", "expansions are not contracted"},
     {"set_orders", "pack_dots", "orders are judged on the sums as they were written"},
+    {"split_axes", "unwrap_remainders", "remainders of whole periods are axes of their own"},
     {"check_bounds", "narrow_picks", "an argmax is told by its accumulators there"},
     {"canonicalise", "narrow_picks", "axes that merge make one range"},
     {"canonicalise", "pack_dots", "axes that merge make longer sums"},

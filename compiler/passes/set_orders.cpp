@@ -154,6 +154,12 @@ Compute as_walked(const tensor::Graph& graph, const tensor::Op& op, const std::s
       const Read* read = scalar::as_read(node);
       if (read == nullptr) return nullptr;
       Place place{read->source, read->index};
+      // A remainder by the extent is padding by the other end, written out.
+      for (std::size_t k = 0; k < place.index.size(); ++k) {
+        const scalar::Apply* mod = scalar::as_apply(place.index[k], scalar::Opcode::Mod);
+        if (mod != nullptr && scalar::same(mod->args[1], graph.op(place.source).extents[k]))
+          place.index[k] = mod->args[0];
+      }
       while (is_virtual(graph, place.source) && !shown.contains(storage_root(graph, place.source)))
         place = shown_by(graph, place);
       Read seen = *read;
