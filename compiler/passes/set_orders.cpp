@@ -154,12 +154,6 @@ Compute as_walked(const tensor::Graph& graph, const tensor::Op& op, const std::s
       const Read* read = scalar::as_read(node);
       if (read == nullptr) return nullptr;
       Place place{read->source, read->index};
-      // A remainder by the extent is padding by the other end, written out.
-      for (std::size_t k = 0; k < place.index.size(); ++k) {
-        const scalar::Apply* mod = scalar::as_apply(place.index[k], scalar::Opcode::Mod);
-        if (mod != nullptr && scalar::same(mod->args[1], graph.op(place.source).extents[k]))
-          place.index[k] = mod->args[0];
-      }
       while (is_virtual(graph, place.source) && !shown.contains(storage_root(graph, place.source)))
         place = shown_by(graph, place);
       Read seen = *read;
@@ -170,6 +164,30 @@ Compute as_walked(const tensor::Graph& graph, const tensor::Op& op, const std::s
     });
   });
   return std::get<Compute>(std::move(walked.kind));
+}
+
+/// The expression with reads as they walk away from borders: a remainder by the extent is padding by the other end,
+/// written out.
+Expr without_wraps(const tensor::Graph& graph, const Expr& expr) {
+  return scalar::rewrite(expr, [&](const Expr& node) -> Expr {
+    const Read* read = scalar::as_read(node);
+    if (read == nullptr) return nullptr;
+    Read seen = *read;
+    bool any = false;
+    for (std::size_t k = 0; k < seen.index.size(); ++k) {
+      const scalar::Apply* mod = scalar::as_apply(seen.index[k], scalar::Opcode::Mod);
+      if (mod == nullptr || !scalar::same(mod->args[1], graph.op(seen.source).extents[k])) continue;
+      seen.index[k] = mod->args[0];
+      any = true;
+    }
+    return any ? scalar::read(std::move(seen), node->dtype) : nullptr;
+  });
+}
+
+Compute without_wraps(const tensor::Graph& graph, Compute compute) {
+  for (tensor::Accumulator& accumulator : compute.reduction->accumulators)
+    accumulator.step = without_wraps(graph, accumulator.step);
+  return compute;
 }
 
 /// True when the axis has a range that depends on sizes alone, and stands alone in one subscript of each read that it
@@ -277,8 +295,8 @@ tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx) {
     auto* compute = std::get_if<Compute>(&op.kind);
     if (compute == nullptr || !compute->reduction) continue;
     Compute walked = as_walked(graph, op, shown);
-    if (turn_windows(*compute, walked)) walked = as_walked(graph, op, shown);
-    set_order(graph, *compute, walked, ctx.target);
+    if (turn_windows(*compute, without_wraps(graph, walked))) walked = as_walked(graph, op, shown);
+    set_order(graph, *compute, without_wraps(graph, walked), ctx.target);
     const bool by_lanes = compute->reduction->order.kind == Order::Kind::Lanes;
     if (compute->numerics.order != Numerics::OrderMode::Strict && !by_lanes)
       use_pair_dots(*compute->reduction, *walked.reduction, ctx.target);
