@@ -7,7 +7,6 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
@@ -82,28 +81,26 @@ void admit_arguments(std::span<const KernelSource> kernels, TargetDescription& d
 struct Session {
   std::unique_ptr<llvm::OptPassGate> gate;
   std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
-  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<HostPipeline> pipeline;        ///< of the host
+  std::unique_ptr<llvm::TargetMachine> machine;  ///< of other targets
   std::unique_ptr<llvm::Module> module;
   Messages messages;
 
   void abandon() {
     (void)module.release();
     (void)machine.release();
+    (void)pipeline.release();
     (void)context.release();
     (void)gate.release();
   }
 };
 
-void build_module(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description) {
+void build_module(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description,
+                  const llvm::TargetMachine& machine) {
   collect_messages(*session.context, session.messages);
-  session.machine = make_target_machine(description);
-  if (description.ptx_version == 0) {
-    session.gate = make_host_gate();
-    session.context->setOptPassGate(*session.gate);
-  }
   session.module = std::make_unique<llvm::Module>("corrloom", *session.context);
-  session.module->setTargetTriple(session.machine->getTargetTriple());
-  session.module->setDataLayout(session.machine->createDataLayout());
+  session.module->setTargetTriple(machine.getTargetTriple());
+  session.module->setDataLayout(machine.createDataLayout());
   for (const KernelSource& kernel : kernels) {
     const bool is_ptx = description.ptx_version != 0;
     const Entry entry = is_ptx ? open_ptx_entry(*session.module, kernel) : open_host_entry(*session.module, kernel);
@@ -115,19 +112,10 @@ void build_module(Session& session, std::span<const KernelSource> kernels, const
   CORRLOOM_CHECK(!is_broken, "the emitter wrote LLVM IR that LLVM refuses: ", faults);
 }
 
-std::string generate(Session& session, llvm::Module& module, llvm::CodeGenFileType type, bool breaks_up_arrays) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager passes;
-  if (breaks_up_arrays) passes.add(llvm::createSROAPass());
-  if (session.gate != nullptr) {
-    add_host_passes(*session.machine, passes, out, type);
-  } else {
-    const bool has_none = session.machine->addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true);
-    CORRLOOM_CHECK(!has_none, "LLVM writes no such file for ", module.getTargetTriple().str());
-  }
-  passes.run(module);
-  return {bytes.data(), bytes.size()};
+void print_module(const Session& session, const EmitOptions& options, EmittedCode& code) {
+  if (!options.want_llvm) return;
+  llvm::raw_string_ostream out(code.llvm_ir);
+  session.module->print(out, nullptr);
 }
 
 bool has_local_buffers(std::span<const KernelSource> kernels) {
@@ -138,27 +126,44 @@ bool has_local_buffers(std::span<const KernelSource> kernels) {
   });
 }
 
-EmittedCode compile(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description,
-                    const EmitOptions& options) {
+EmittedCode compile_host(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description,
+                         const EmitOptions& options) {
   EmittedCode code;
-  build_module(session, kernels, description);
-  if (options.want_llvm) {
-    llvm::raw_string_ostream out(code.llvm_ir);
-    session.module->print(out, nullptr);
-  }
-  code.ptx_version = description.ptx_version;
-  const bool is_ptx = description.ptx_version != 0;
   // Accumulators live in phis; only arrays that a kernel makes for itself are left to be broken up.
-  const bool breaks_up = !is_ptx && has_local_buffers(kernels);
-  if (options.want_assembly && !is_ptx) {
+  const bool breaks_up = has_local_buffers(kernels);
+  session.pipeline = take_host_pipeline(description, breaks_up);
+  session.gate = make_host_gate();
+  session.context->setOptPassGate(*session.gate);
+  build_module(session, kernels, description, session.pipeline->machine());
+  print_module(session, options, code);
+  if (options.want_assembly) {
     const auto copy = llvm::CloneModule(*session.module);
-    code.assembly = generate(session, *copy, llvm::CodeGenFileType::AssemblyFile, breaks_up);
+    code.assembly = HostPipeline(description, HostPipeline::Output::Assembly, breaks_up).run(*copy);
   }
   session.messages.spills = 0;  // of the code itself
-  const auto type = is_ptx ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  code.bytes = generate(session, *session.module, type, breaks_up);
-  if (options.want_assembly && is_ptx) code.assembly = code.bytes;
+  code.bytes = session.pipeline->run(*session.module);
   code.spills = session.messages.spills;
+  session.module.reset();
+  give_back(std::move(session.pipeline));
+  return code;
+}
+
+EmittedCode compile_ptx(Session& session, std::span<const KernelSource> kernels, const TargetDescription& description,
+                        const EmitOptions& options) {
+  EmittedCode code;
+  session.machine = make_target_machine(description);
+  build_module(session, kernels, description, *session.machine);
+  print_module(session, options, code);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager passes;
+  const bool has_none = session.machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile,
+                                                             /*DisableVerify=*/true);
+  CORRLOOM_CHECK(!has_none, "LLVM writes no such file for ", session.machine->getTargetTriple().str());
+  passes.run(*session.module);
+  code.ptx_version = description.ptx_version;
+  code.bytes = {bytes.data(), bytes.size()};
+  if (options.want_assembly) code.assembly = code.bytes;
   return code;
 }
 
@@ -186,6 +191,7 @@ std::optional<EmittedCode> emit(std::span<const KernelSource> kernels, const ker
   initialise_llvm();
   EmittedCode code;
   Session session;
+  const auto compile = description->ptx_version != 0 ? compile_ptx : compile_host;
   const std::optional<std::string> fatal =
       run_guarded([&] { code = compile(session, kernels, *description, options); });
   if (fatal) session.abandon();

@@ -2,6 +2,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <map>
 #include <utility>
@@ -91,9 +92,19 @@ class FunctionEmitter {
     }
     if (memory_.has_streamed()) emit_host_fence(builder_);
     builder_.CreateRetVoid();
+    drop_unused();
   }
 
  private:
+  /// Offsets of which accesses took the parts alone.
+  void drop_unused() {
+    for (BasicBlock& block : llvm::reverse(*entry_.function)) {
+      for (llvm::Instruction& instr : llvm::make_early_inc_range(llvm::reverse(block))) {
+        if (llvm::isInstructionTriviallyDead(&instr)) instr.eraseFromParent();
+      }
+    }
+  }
+
   llvm::Constant* i64(std::int64_t value) { return constant_i64(context_, value); }
   BasicBlock* new_block(const char* name) { return BasicBlock::Create(context_, name, entry_.function); }
 

@@ -85,7 +85,14 @@ Value* MemoryEmitter::pointer(BufferId buffer, ValueId offset) {
   llvm::Type* element = memory_type(builder_.getContext(), {body_.function().buffer(buffer).dtype, 1});
   const Body::Offset split = body_.split_offset(offset);
   Value* found = places_.at(static_cast<std::size_t>(buffer.index)).pointer;
-  if (split.base) found = builder_.CreateGEP(element, found, body_.value(split.base));
+  if (split.base) {
+    // Neighbours differ in the displacement alone.
+    Base& last = bases_[static_cast<std::size_t>(buffer.index)];
+    if (last.offset != split.base || last.block != builder_.GetInsertBlock()) {
+      last = {split.base, builder_.GetInsertBlock(), builder_.CreateGEP(element, found, body_.value(split.base))};
+    }
+    found = last.pointer;
+  }
   if (split.displacement == 0) return found;
   return builder_.CreateGEP(element, found, constant_i64(builder_.getContext(), split.displacement));
 }

@@ -26,7 +26,7 @@ class MemoryEmitter {
   };
 
   MemoryEmitter(llvm::IRBuilderBase& builder, const TargetTraits& traits, const Body& body, std::vector<Place> places)
-      : builder_(builder), traits_(traits), body_(body), places_(std::move(places)) {}
+      : builder_(builder), traits_(traits), body_(body), places_(std::move(places)), bases_(places_.size()) {}
 
   /// The loaded register value of that type.
   llvm::Value* load(const loop::Load& load, loop::Type type);
@@ -72,6 +72,13 @@ class MemoryEmitter {
   const TargetTraits& traits_;
   const Body& body_;
   std::vector<Place> places_;  ///< by BufferId
+  /// The address that the last access of a buffer added its displacement to, and the block that it stands in.
+  struct Base {
+    loop::ValueId offset;
+    llvm::BasicBlock* block = nullptr;
+    llvm::Value* pointer = nullptr;
+  };
+  std::vector<Base> bases_;  ///< by BufferId
   bool has_streamed_ = false;
   /// The last question whether stores may go past the caches: what is asked, and the blocks before, of both answers and
   /// behind.

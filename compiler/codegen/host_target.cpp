@@ -70,9 +70,7 @@ void set_vector_registers(kernel::Target& target, const Features& features) {
   }
 }
 
-}  // namespace
-
-kernel::Target host_target() {
+kernel::Target probe() {
   const Features features = llvm::sys::getHostCPUFeatures();
   kernel::Target target;
   target.kind = kernel::TargetKind::Host;
@@ -84,6 +82,13 @@ kernel::Target host_target() {
   target.shared_bytes = 0;
   set_vector_registers(target, features);
   read_caches(target);
+  return target;
+}
+
+}  // namespace
+
+kernel::Target host_target() {
+  static const kernel::Target target = probe();
   return target;
 }
 

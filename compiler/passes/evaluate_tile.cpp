@@ -59,7 +59,7 @@ bool TileEvaluator::step() {
 /// The first operand that must be evaluated before `wanted` can be.
 std::optional<TileEvaluator::Wanted> TileEvaluator::next_missing(const Wanted& wanted) {
   const auto& [expr, guard] = wanted;
-  if (assumed_.contains(expr.get())) return std::nullopt;
+  if (truth(expr)) return std::nullopt;
   if (const auto* apply = std::get_if<scalar::Apply>(&expr->kind); apply != nullptr && is_lazy(apply->opcode)) {
     return next_missing_lazy(*apply, guard);
   }
@@ -86,8 +86,7 @@ std::optional<TileEvaluator::Wanted> TileEvaluator::next_missing_lazy(const scal
 ValueId TileEvaluator::combine(const Wanted& wanted) {
   const auto& [expr, guard] = wanted;
   const ValueId under = guard;
-  if (const auto known = assumed_.find(expr.get()); known != assumed_.end())
-    return builder_.constant(scalar::Value::boolean(known->second));
+  if (const std::optional<bool> known = truth(expr)) return builder_.constant(scalar::Value::boolean(*known));
   return match(
       expr->kind, [&](const scalar::Constant& c) { return builder_.constant(c.value); },
       [&](const scalar::AxisRef& ref) { return leaves_.axis(ref.axis); },

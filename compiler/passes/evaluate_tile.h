@@ -31,11 +31,10 @@ class TileEvaluator {
     std::function<const std::vector<loop::ValueId>*(scalar::TensorId)> origin;
     /// The check that a dimension of a read needs, if any. The expression is the read.
     std::function<std::optional<Check>(const scalar::Expr&, std::size_t dimension)> check;
+    /// What a condition is at the point, where that is known.
+    std::function<std::optional<bool>(const scalar::Expr&)> truth;
   };
-  /// Conditions that hold at every point of the tile, or at none.
-  using Known = std::map<const scalar::Node*, bool>;
-  TileEvaluator(FunctionBuilder& builder, Leaves leaves, const Known& assumed)
-      : builder_(builder), leaves_(std::move(leaves)), assumed_(assumed) {}
+  TileEvaluator(FunctionBuilder& builder, Leaves leaves) : builder_(builder), leaves_(std::move(leaves)) {}
 
   /// The value of `expr`. Vector reads touch only the lanes of `present` (a default id: all), of which there is one at
   /// least, so that a read that is the same in all lanes always happens.
@@ -53,6 +52,9 @@ class TileEvaluator {
 
   std::optional<Wanted> next_missing(const Wanted& wanted);
   std::optional<Wanted> next_missing_lazy(const scalar::Apply& apply, loop::ValueId guard);
+  std::optional<bool> truth(const scalar::Expr& expr) const {
+    return expr->dtype == DType::Bool ? leaves_.truth(expr) : std::nullopt;
+  }
   bool is_done(const Wanted& wanted) const { return done_.contains({wanted.first.get(), wanted.second}); }
   loop::ValueId value(const scalar::Expr& expr, loop::ValueId guard) const { return done_.at({expr.get(), guard}); }
   loop::ValueId combine(const Wanted& wanted);
@@ -65,7 +67,6 @@ class TileEvaluator {
 
   FunctionBuilder& builder_;
   Leaves leaves_;
-  const Known& assumed_;
   scalar::Expr root_;
   loop::ValueId present_;
   std::vector<Wanted> stack_;

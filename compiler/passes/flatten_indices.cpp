@@ -72,7 +72,7 @@ class Flattening {
   /// The offset as a ramp where its lanes lie one behind the other.
   ValueId run(ValueId offset) {
     const std::optional<FunctionBuilder::Lanes> form = builder_.as_lanes(offset);
-    if (!form || builder_.as_ramp(offset) != nullptr) return offset;
+    if (!form || builder_.as_ramp(offset).has_value()) return offset;
     const std::vector<std::int64_t>& places = form->offsets;
     for (std::size_t lane = 1; lane < places.size(); ++lane) {
       if (places[lane] != places[lane - 1] + 1) return offset;

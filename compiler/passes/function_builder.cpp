@@ -1,7 +1,6 @@
 #include "compiler/passes/function_builder.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -21,15 +20,17 @@ using scalar::Value;
 
 namespace {
 
-/// Width of values that may be anything, and of the number of a loop.
-constexpr int kUnbounded = 64, kLoopBits = 40;
+/// No loop of which nothing is known runs more often.
+constexpr std::int64_t kMostTrips = std::int64_t{1} << 40;
 
 /// First numbers of the structural keys, one for each kind of pure instruction.
 enum KeyKind : std::int64_t { kConstant, kSymbol, kApply, kSplat, kRamp, kShuffle, kLoad, kCheck };
 
 std::vector<std::int64_t> key_of(KeyKind kind, Type type, std::span<const ValueId> ids,
                                  std::initializer_list<std::int64_t> more = {}) {
-  std::vector<std::int64_t> key{kind, static_cast<std::int64_t>(type.dtype), type.lanes};
+  std::vector<std::int64_t> key;
+  key.reserve(3 + more.size() + ids.size());
+  key = {kind, static_cast<std::int64_t>(type.dtype), type.lanes};
   key.insert(key.end(), more);
   for (ValueId id : ids) key.push_back(id.index);
   return key;
@@ -38,6 +39,33 @@ std::vector<std::int64_t> key_of(KeyKind kind, Type type, std::span<const ValueI
 /// -`value`, wrapped as the arithmetic of indices is.
 std::int64_t negated(std::int64_t value) {
   return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value));
+}
+
+bool is_pure(const Instr& instr) {
+  return !std::holds_alternative<loop::Store>(instr.kind) && !std::holds_alternative<loop::Prefetch>(instr.kind) &&
+         !std::holds_alternative<loop::Check>(instr.kind) && !std::holds_alternative<loop::For>(instr.kind) &&
+         !std::holds_alternative<loop::If>(instr.kind);
+}
+
+/// Drops what nothing uses: folding leaves behind what it folds through. `used` says of each value whether something
+/// behind the block uses it.
+void drop_unused(Block& block, std::vector<bool>& used) {
+  const auto at = [&](ValueId id) { return used[static_cast<std::size_t>(id.index)]; };
+  const auto use = [&](ValueId id) { at(id) = true; };
+  std::for_each(block.yields.begin(), block.yields.end(), use);
+  auto kept = block.instrs.end();
+  for (auto instr = block.instrs.end(); instr != block.instrs.begin();) {
+    --instr;
+    if (is_pure(*instr) && std::none_of(instr->results.begin(), instr->results.end(), at)) continue;
+    if (auto* loop = std::get_if<loop::For>(&instr->kind)) drop_unused(loop->body, used);
+    if (auto* branch = std::get_if<loop::If>(&instr->kind)) {
+      drop_unused(branch->then, used);
+      drop_unused(branch->otherwise, used);
+    }
+    for (ValueId id : loop::operands(*instr)) use(id);
+    if (--kept != instr) *kept = std::move(*instr);
+  }
+  block.instrs.erase(block.instrs.begin(), kept);
 }
 
 DType result_dtype(Opcode opcode, DType last_operand, std::optional<DType> to) {
@@ -67,48 +95,52 @@ BufferId FunctionBuilder::add_buffer(loop::Buffer buffer) {
   return BufferId{static_cast<std::int32_t>(function_.buffers.size()) - 1};
 }
 
+std::size_t FunctionBuilder::KeyHash::operator()(const Key& key) const {
+  std::uint64_t hash = 0;
+  for (std::int64_t part : key) {
+    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
 ValueId FunctionBuilder::new_value(Type type, int depth, std::string name) {
   function_.values.push_back({type, std::move(name)});
-  depth_.push_back(depth);
-  bits_.push_back(kUnbounded);
-  constants_.emplace_back();
+  facts_.push_back({.depth = depth});
   return ValueId{static_cast<std::int32_t>(function_.values.size()) - 1};
 }
 
-ValueId FunctionBuilder::emit_pure(std::vector<std::int64_t> key, Type type, decltype(Instr::kind) kind, int lowest) {
-  Instr instr{{}, std::move(kind)};
+template <class Make>
+ValueId FunctionBuilder::emit_pure(Key key, Type type, std::span<const ValueId> operands, const Make& make,
+                                   int lowest) {
   int level = lowest;
-  for (ValueId id : loop::operands(instr)) level = std::max(level, depth_[static_cast<std::size_t>(id.index)]);
+  for (ValueId id : operands) {
+    if (id) level = std::max(level, facts(id).depth);
+  }
   Scope& scope = scopes_[static_cast<std::size_t>(level)];
-  const auto found = scope.known.find(key);
-  if (found != scope.known.end()) return found->second;
-  const ValueId result = new_value(type, level);
-  instr.results = {result};
-  scope.block.instrs.push_back(std::move(instr));
-  scope.known.emplace(std::move(key), result);
+  const auto [known, is_new] = scope.known.try_emplace(std::move(key));
+  if (!is_new) return known->second;
+  const ValueId result = known->second = new_value(type, level);
+  scope.block.instrs.push_back({{result}, make()});
   return result;
 }
 
 ValueId FunctionBuilder::constant(Value value, int lanes) {
   const Type type{value.dtype, lanes};
-  const ValueId id =
-      emit_pure(key_of(kConstant, type, {}, {static_cast<std::int64_t>(value.bits)}), type, loop::Constant{value});
-  constants_[static_cast<std::size_t>(id.index)] = value;
-  if (value.dtype == DType::I64) {
-    const std::int64_t number = value.as_i64();
-    const auto magnitude = static_cast<std::uint64_t>(number < 0 ? -(number + 1) : number);
-    bits_[static_cast<std::size_t>(id.index)] = std::bit_width(magnitude);
-  }
+  const ValueId id = emit_pure(key_of(kConstant, type, {}, {static_cast<std::int64_t>(value.bits)}), type, {},
+                               [&] { return loop::Constant{value}; });
+  facts(id).constant = value;
+  if (value.dtype == DType::I64) facts(id).range = {value.as_i64(), value.as_i64()};
   return id;
 }
 
 ValueId FunctionBuilder::symbol(scalar::SymbolId symbol, DType dtype) {
   const Type type{dtype, 1};
-  return emit_pure(key_of(kSymbol, type, {}, {symbol.index}), type, loop::Symbol{symbol});
+  return emit_pure(key_of(kSymbol, type, {}, {symbol.index}), type, {}, [&] { return loop::Symbol{symbol}; });
 }
 
 const Value* FunctionBuilder::as_constant(ValueId id) const {
-  const std::optional<Value>& value = constants_[static_cast<std::size_t>(id.index)];
+  const std::optional<Value>& value = facts(id).constant;
   return value ? &*value : nullptr;
 }
 
@@ -118,19 +150,14 @@ std::optional<std::int64_t> FunctionBuilder::as_index(ValueId id) const {
   return value->as_i64();
 }
 
-const loop::Ramp* FunctionBuilder::as_ramp(ValueId id) const {
-  const auto found = ramps_.find(id);
-  return found == ramps_.end() ? nullptr : &found->second;
-}
-
 ValueId FunctionBuilder::splat(ValueId value, int lanes) {
   if (type(value).lanes == lanes) return value;
   CORRLOOM_CHECK(type(value).lanes == 1, "a vector of ", type(value).lanes, " lanes where ", lanes, " are wanted");
   if (const Value* known = as_constant(value)) return constant(*known, lanes);
   const Type wide{type(value).dtype, lanes};
   const ValueId ids[] = {value};
-  const ValueId id = emit_pure(key_of(kSplat, wide, ids), wide, loop::Splat{value});
-  splats_.insert_or_assign(id, value);
+  const ValueId id = emit_pure(key_of(kSplat, wide, ids), wide, ids, [&] { return loop::Splat{value}; });
+  facts(id).splat_of = value;
   return id;
 }
 
@@ -139,8 +166,8 @@ ValueId FunctionBuilder::ramp(ValueId base, std::int64_t stride, int lanes) {
   if (stride == 0) return splat(base, lanes);
   const Type wide{DType::I64, lanes};
   const ValueId ids[] = {base};
-  const ValueId id = emit_pure(key_of(kRamp, wide, ids, {stride}), wide, loop::Ramp{base, stride});
-  ramps_.insert_or_assign(id, loop::Ramp{base, stride});
+  const ValueId id = emit_pure(key_of(kRamp, wide, ids, {stride}), wide, ids, [&] { return loop::Ramp{base, stride}; });
+  facts(id).ramp = loop::Ramp{base, stride};
   return id;
 }
 
@@ -149,13 +176,13 @@ ValueId FunctionBuilder::shuffle(ValueId source, std::vector<int> lanes, ValueId
   const ValueId ids[] = {source, other};
   std::vector<std::int64_t> key = key_of(kShuffle, narrow, ids);
   key.insert(key.end(), lanes.begin(), lanes.end());
-  return emit_pure(std::move(key), narrow, loop::Shuffle{source, std::move(lanes), other});
+  return emit_pure(std::move(key), narrow, ids, [&] { return loop::Shuffle{source, std::move(lanes), other}; });
 }
 
 std::optional<std::vector<bool>> FunctionBuilder::as_mask(ValueId id) const {
   const auto lanes = static_cast<std::size_t>(type(id).lanes);
   if (const Value* known = as_constant(id)) return std::vector<bool>(lanes, known->as_bool());
-  const auto found = masks_.find(id);
+  const auto found = masks_.find(id.index);
   return found == masks_.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -208,15 +235,15 @@ ValueId FunctionBuilder::fold_mask(Opcode opcode, const std::vector<ValueId>& ar
 
 std::optional<FunctionBuilder::Lanes> FunctionBuilder::as_lanes(ValueId id) {
   if (type(id).dtype != DType::I64 || type(id).lanes == 1) return std::nullopt;
-  if (const auto known = lanes_.find(id); known != lanes_.end()) return known->second;
+  if (const auto known = lanes_.find(id.index); known != lanes_.end()) return known->second;
   std::optional<Lanes> found = lanes_of(id);
-  lanes_[id] = found;
+  lanes_[id.index] = found;
   return found;
 }
 
 std::optional<FunctionBuilder::Lanes> FunctionBuilder::lanes_of(ValueId id) {
   const auto lanes = static_cast<std::size_t>(type(id).lanes);
-  if (const loop::Ramp* ramp = as_ramp(id)) {
+  if (const std::optional<loop::Ramp> ramp = as_ramp(id)) {
     Lanes out{ramp->base, {}};
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       std::int64_t offset = 0;
@@ -227,8 +254,8 @@ std::optional<FunctionBuilder::Lanes> FunctionBuilder::lanes_of(ValueId id) {
   }
   const std::vector<std::int64_t> same(lanes, 0);
   if (const std::optional<std::int64_t> known = as_index(id)) return Lanes{index(*known), same};
-  if (const auto found = splats_.find(id); found != splats_.end()) return Lanes{found->second, same};
-  const auto found = vectors_.find(id);
+  if (const ValueId scalar = facts(id).splat_of) return Lanes{scalar, same};
+  const auto found = vectors_.find(id.index);
   return found == vectors_.end() ? std::nullopt : lanes_of(loop::Apply(found->second));
 }
 
@@ -258,7 +285,7 @@ std::optional<FunctionBuilder::Lanes> FunctionBuilder::lanes_of(const loop::Appl
 std::optional<FunctionBuilder::Lanes> FunctionBuilder::divided_lanes(Opcode opcode, const Lanes& of, std::int64_t by) {
   constexpr std::int64_t kFar = std::int64_t{1} << 40;
   // What may have wrapped keeps its division.
-  if (by < 1 || by > kFar || bits_[static_cast<std::size_t>(of.base.index)] >= kUnbounded - 1) return std::nullopt;
+  if (by < 1 || by > kFar || !is_far_from_wrapping(range(of.base))) return std::nullopt;
   const std::optional<std::int64_t> phase = phase_of(of.base, by);
   if (!phase) return std::nullopt;
   Lanes out{opcode == Opcode::Mod ? index(0) : apply(Opcode::FloorDiv, {of.base, index(by)}), {}};
@@ -284,9 +311,9 @@ ValueId FunctionBuilder::fold_ramp(Opcode opcode, const std::vector<ValueId>& ar
     std::int64_t stride;
   };
   const auto linear = [&](ValueId id) -> std::optional<Linear> {
-    if (const loop::Ramp* ramp = as_ramp(id)) return Linear{ramp->base, ramp->stride};
+    if (const std::optional<loop::Ramp> ramp = as_ramp(id)) return Linear{ramp->base, ramp->stride};
     if (type(id).lanes == 1) return Linear{id, 0};
-    if (const auto found = splats_.find(id); found != splats_.end()) return Linear{found->second, 0};
+    if (const ValueId scalar = facts(id).splat_of) return Linear{scalar, 0};
     if (const std::optional<std::int64_t> known = as_index(id)) return Linear{index(*known), 0};
     return std::nullopt;
   };
@@ -295,14 +322,14 @@ ValueId FunctionBuilder::fold_ramp(Opcode opcode, const std::vector<ValueId>& ar
   if (opcode == Opcode::Add) return ramp(apply(Opcode::Add, {a->base, b->base}), a->stride + b->stride, lanes);
   if (opcode == Opcode::Sub) return ramp(apply(Opcode::Sub, {a->base, b->base}), a->stride - b->stride, lanes);
   if (opcode != Opcode::Mul) return {};
-  const std::optional<std::int64_t> factor_a = a->stride == 0 ? as_index(a->base) : std::nullopt;
-  const std::optional<std::int64_t> factor_b = b->stride == 0 ? as_index(b->base) : std::nullopt;
-  std::int64_t stride = 0;
-  if (factor_b && !__builtin_mul_overflow(a->stride, *factor_b, &stride))
-    return ramp(mul(a->base, *factor_b), stride, lanes);
-  if (factor_a && !__builtin_mul_overflow(b->stride, *factor_a, &stride))
-    return ramp(mul(b->base, *factor_a), stride, lanes);
-  return {};
+  const auto scaled = [&](const Linear& by, const Linear& lane) -> ValueId {
+    const std::optional<std::int64_t> factor = as_index(by.base);
+    std::int64_t stride = 0;
+    if (by.stride != 0 || !factor || __builtin_mul_overflow(lane.stride, *factor, &stride)) return {};
+    return ramp(mul(lane.base, *factor), stride, lanes);
+  };
+  if (const ValueId folded = scaled(*b, *a)) return folded;
+  return scaled(*a, *b);
 }
 
 /// Constants, and the identities of integers that index arithmetic leaves behind; an invalid id when nothing folds.
@@ -351,25 +378,31 @@ ValueId FunctionBuilder::fold(Opcode opcode, const std::vector<ValueId>& args, D
   return {};
 }
 
-/// How many bits, beside the sign, the result of index arithmetic has at most.
-int FunctionBuilder::result_bits(Opcode opcode, const std::vector<ValueId>& args) const {
-  if (args.size() != 2) return kUnbounded;
-  const int a = bits_[static_cast<std::size_t>(args[0].index)], b = bits_[static_cast<std::size_t>(args[1].index)];
-  const auto capped = [](int bits) { return std::min(bits, kUnbounded); };
-  switch (opcode) {
-    case Opcode::Add:
-    case Opcode::Sub:
-      return capped(std::max(a, b) + 1);
-    case Opcode::Mul:
-      return capped(a + b);
-    case Opcode::FloorDiv:
-    case Opcode::Mod:
-    case Opcode::Min:
-    case Opcode::Max:
-      return std::max(a, b);
-    default:
-      return kUnbounded;
+/// Bounds of all lanes of an i64 value; nothing for vectors of which they are not known.
+std::optional<affine::Interval> FunctionBuilder::lanes_range(ValueId id) const {
+  const Facts& known = facts(id);
+  if (type(id).lanes == 1 || known.constant) return known.range;
+  if (known.splat_of) return range(known.splat_of);
+  if (!known.ramp) return std::nullopt;
+  const std::int64_t last = type(id).lanes - 1;
+  const affine::Interval steps = {std::min<std::int64_t>(known.ramp->stride * last, 0),
+                                  std::max<std::int64_t>(known.ramp->stride * last, 0)};
+  return result_range(Opcode::Add, range(known.ramp->base), steps);
+}
+
+/// A comparison, minimum or maximum of i64 values that their bounds decide; an invalid id for others.
+ValueId FunctionBuilder::fold_comparison(Opcode opcode, const std::vector<ValueId>& args, int lanes) {
+  const bool compares = opcode >= Opcode::Eq && opcode <= Opcode::Ge;
+  if (args.size() != 2 || (!compares && opcode != Opcode::Min && opcode != Opcode::Max)) return {};
+  if (type(args[0]).dtype != DType::I64) return {};
+  const std::optional<affine::Interval> a = lanes_range(args[0]), b = lanes_range(args[1]);
+  if (!a || !b) return {};
+  if (compares) {
+    const std::optional<bool> known = decided(opcode, *a, *b);
+    return known ? constant(Value::boolean(*known), lanes) : ValueId{};
   }
+  const std::optional<bool> is_first = decided(opcode == Opcode::Min ? Opcode::Le : Opcode::Ge, *a, *b);
+  return is_first ? splat(args[*is_first ? 0 : 1], lanes) : ValueId{};
 }
 
 /// A number that divides the value in every run; 0 for the constant 0.
@@ -378,10 +411,10 @@ std::int64_t FunctionBuilder::divisor_of(ValueId id, int depth) const {
   constexpr int kDeepest = 16;
   if (const std::optional<std::int64_t> known = as_index(id))
     return *known > -kFar && *known < kFar ? std::abs(*known) : 1;
-  const auto found = applies_.find(id);
-  if (found == applies_.end() || depth == kDeepest) return 1;
-  const std::int64_t a = divisor_of(found->second.args[0], depth + 1), b = divisor_of(found->second.args[1], depth + 1);
-  if (found->second.opcode == Opcode::Add) return std::gcd(a, b);
+  const std::optional<Arithmetic>& found = facts(id).arithmetic;
+  if (!found || depth == kDeepest) return 1;
+  const std::int64_t a = divisor_of(found->first, depth + 1), b = divisor_of(found->second, depth + 1);
+  if (found->opcode == Opcode::Add) return std::gcd(a, b);
   std::int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) || product > kFar ? std::max(a, b) : product;
 }
@@ -389,27 +422,23 @@ std::int64_t FunctionBuilder::divisor_of(ValueId id, int depth) const {
 /// `id` / `by` where `by` divides it, in operations that do not divide; an invalid id when that does not show.
 ValueId FunctionBuilder::exact_quotient(ValueId id, std::int64_t by) {
   if (const std::optional<std::int64_t> known = as_index(id)) return *known % by == 0 ? index(*known / by) : ValueId{};
-  const auto found = applies_.find(id);
-  if (found == applies_.end()) return {};
-  const loop::Apply apply = found->second;
-  if (apply.opcode == Opcode::Mul) {
-    const std::optional<std::int64_t> factor = as_index(apply.args[1]);
-    return factor && *factor % by == 0 ? mul(apply.args[0], *factor / by) : ValueId{};
+  const std::optional<Arithmetic> found = facts(id).arithmetic;
+  if (!found) return {};
+  if (found->opcode == Opcode::Mul) {
+    const std::optional<std::int64_t> factor = as_index(found->second);
+    return factor && *factor % by == 0 ? mul(found->first, *factor / by) : ValueId{};
   }
-  const ValueId a = exact_quotient(apply.args[0], by), b = a ? exact_quotient(apply.args[1], by) : ValueId{};
+  const ValueId a = exact_quotient(found->first, by), b = a ? exact_quotient(found->second, by) : ValueId{};
   return b ? add(a, b) : ValueId{};
 }
 
 /// `id` as multiple + rest where `by` divides the multiple, as far as that shows.
 std::pair<ValueId, ValueId> FunctionBuilder::split_multiple(ValueId id, std::int64_t by) {
   if (divisor_of(id, 0) % by == 0) return {id, index(0)};
-  const auto found = applies_.find(id);
-  if (found == applies_.end() || found->second.opcode != Opcode::Add) return {index(0), id};
-  const loop::Apply sum = found->second;
-  for (int k : {0, 1}) {
-    const ValueId part = sum.args[static_cast<std::size_t>(k)], other = sum.args[static_cast<std::size_t>(1 - k)];
-    if (divisor_of(part, 0) % by == 0) return {part, other};
-  }
+  const std::optional<Arithmetic> found = facts(id).arithmetic;
+  if (!found || found->opcode != Opcode::Add) return {index(0), id};
+  if (divisor_of(found->first, 0) % by == 0) return {found->first, found->second};
+  if (divisor_of(found->second, 0) % by == 0) return {found->second, found->first};
   return {index(0), id};
 }
 
@@ -420,11 +449,10 @@ ValueId FunctionBuilder::fold_division(Opcode opcode, const std::vector<ValueId>
   const std::optional<std::int64_t> divisor = as_index(args[1]);
   if (!divisor || *divisor < 2) return {};
   // What may have wrapped keeps its division.
-  const auto wraps = [&](ValueId id) { return bits_[static_cast<std::size_t>(id.index)] >= kUnbounded - 1; };
-  if (wraps(lanes > 1 && as_ramp(args[0]) != nullptr ? as_ramp(args[0])->base : args[0])) return {};
-  const loop::Ramp* ramp_of = as_ramp(args[0]);
-  if (lanes > 1 && (ramp_of == nullptr || ramp_of->stride < 0)) return {};
+  const std::optional<loop::Ramp> ramp_of = as_ramp(args[0]);
+  if (lanes > 1 && (!ramp_of || ramp_of->stride < 0)) return {};
   const loop::Ramp lane = lanes > 1 ? *ramp_of : loop::Ramp{args[0], 0};
+  if (!is_far_from_wrapping(range(lane.base))) return {};
   const auto [multiple, rest] = split_multiple(lane.base, *divisor);
   if (lanes > 1) {
     const std::optional<std::int64_t> offset = as_index(rest);
@@ -446,86 +474,100 @@ ValueId FunctionBuilder::fold_division(Opcode opcode, const std::vector<ValueId>
   return quotient ? add(quotient, apply(opcode, {rest, args[1]})) : ValueId{};
 }
 
+/// Constants gather at the end of a sum, (x + 1) + 2 = x + 3, where addresses can take them as displacements; an
+/// invalid id when there is nothing to gather. A constant becomes the second operand.
+ValueId FunctionBuilder::fold_sum(Opcode opcode, std::vector<ValueId>& args) {
+  // By value: what is made here moves the facts.
+  const auto sum = [&](ValueId id) {
+    const Arithmetic* found = sum_of(id);
+    return found != nullptr ? std::optional(*found) : std::nullopt;
+  };
+  const auto constant_of = [&](const std::optional<Arithmetic>& found) {
+    return found ? as_index(found->second) : std::nullopt;
+  };
+  if (opcode == Opcode::Sub) {
+    if (const std::optional<std::int64_t> known = as_index(args[1])) return add(args[0], index(negated(*known)));
+    const std::optional<Arithmetic> a = sum(args[0]), b = sum(args[1]);
+    if (const std::optional<std::int64_t> first = constant_of(a))
+      return add(apply(Opcode::Sub, {a->first, args[1]}), index(*first));
+    if (const std::optional<std::int64_t> second = constant_of(b))
+      return add(apply(Opcode::Sub, {args[0], b->first}), index(negated(*second)));
+    return {};
+  }
+  if (as_index(args[0])) std::swap(args[0], args[1]);
+  const std::optional<Arithmetic> a = sum(args[0]), b = sum(args[1]);
+  if (const std::optional<std::int64_t> first = constant_of(a)) {
+    const std::optional<std::int64_t> second = as_index(args[1]);
+    std::int64_t both = 0;
+    if (second && !__builtin_add_overflow(*first, *second, &both)) return add(a->first, index(both));
+    if (!second) return add(add(a->first, args[1]), a->second);
+  }
+  return constant_of(b) ? add(add(args[0], b->first), b->second) : ValueId{};
+}
+
 ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::optional<DType> to) {
   if (opcode == Opcode::Fence) return args[0];
   const DType dtype = result_dtype(opcode, type(args.back()).dtype, to);
   int lanes = 1;
   for (ValueId id : args) lanes = std::max(lanes, type(id).lanes);
   if (const ValueId folded = fold(opcode, args, dtype, lanes)) return folded;
+  if (dtype == DType::Bool || dtype == DType::I64) {
+    if (const ValueId folded = fold_comparison(opcode, args, lanes)) return folded;
+  }
   if (dtype == DType::Bool) {
     if (const ValueId folded = fold_mask(opcode, args, lanes)) return folded;
   }
   if (dtype == DType::I64) {
     if (const ValueId folded = fold_ramp(opcode, args, lanes)) return folded;
     if (const ValueId folded = fold_division(opcode, args, lanes)) return folded;
-    // Constants gather at the end of a sum, (x + 1) + 2 = x + 3, where addresses can take them as displacements.
-    if (lanes == 1 && opcode == Opcode::Sub) {
-      if (const std::optional<std::int64_t> known = as_index(args[1])) return add(args[0], index(negated(*known)));
-      const auto constant_of = [&](ValueId id) {
-        const auto sum = sum_of(id);
-        return sum == applies_.end() ? std::nullopt : as_index(sum->second.args[1]);
-      };
-      if (const std::optional<std::int64_t> first = constant_of(args[0]))
-        return add(apply(Opcode::Sub, {sum_of(args[0])->second.args[0], args[1]}), index(*first));
-      if (const std::optional<std::int64_t> second = constant_of(args[1]))
-        return add(apply(Opcode::Sub, {args[0], sum_of(args[1])->second.args[0]}), index(negated(*second)));
-    }
-    if (lanes == 1 && opcode == Opcode::Add) {
-      if (as_index(args[0])) std::swap(args[0], args[1]);
-      const auto inner = sum_of(args[0]);
-      if (inner != applies_.end()) {
-        const std::optional<std::int64_t> first = as_index(inner->second.args[1]), second = as_index(args[1]);
-        std::int64_t sum = 0;
-        if (first && second && !__builtin_add_overflow(*first, *second, &sum))
-          return add(inner->second.args[0], index(sum));
-        if (first && !second) return add(add(inner->second.args[0], args[1]), inner->second.args[1]);
-      }
-      const auto right = sum_of(args[1]);
-      if (right != applies_.end() && as_index(right->second.args[1]))
-        return add(add(args[0], right->second.args[0]), right->second.args[1]);
+    if (lanes == 1 && (opcode == Opcode::Add || opcode == Opcode::Sub)) {
+      if (const ValueId folded = fold_sum(opcode, args)) return folded;
     }
   }
   if (opcode == Opcode::Mul && dtype == DType::I64) {
     if (as_index(args[0])) std::swap(args[0], args[1]);
     // For the same reason: (x + 1) * 3 = x * 3 + 3.
-    const auto inner = lanes == 1 ? sum_of(args[0]) : applies_.end();
+    const Arithmetic* inner = lanes == 1 ? sum_of(args[0]) : nullptr;
     const std::optional<std::int64_t> factor = as_index(args[1]);
-    const std::optional<std::int64_t> first = inner != applies_.end() ? as_index(inner->second.args[1]) : std::nullopt;
+    const std::optional<std::int64_t> first = inner != nullptr ? as_index(inner->second) : std::nullopt;
     std::int64_t part = 0;
-    if (factor && first && !__builtin_mul_overflow(*factor, *first, &part))
-      return add(mul(inner->second.args[0], *factor), index(part));
+    if (factor && first && !__builtin_mul_overflow(*factor, *first, &part)) {
+      const ValueId scaled = mul(inner->first, *factor);
+      return add(scaled, index(part));
+    }
   }
   if (opcode == Opcode::Cast && is_integer(dtype) && dtype != DType::I64 && lanes > 1) {
     if (const ValueId folded = narrow_ramp(args[0], dtype, lanes)) return folded;
   }
   for (ValueId& id : args) id = splat(id, lanes);
   const Type result{dtype, lanes};
-  std::vector<std::int64_t> key = key_of(kApply, result, args, {static_cast<std::int64_t>(opcode)});
-  const ValueId id = emit_pure(std::move(key), result, loop::Apply{opcode, args});
+  const ValueId id = emit_pure(key_of(kApply, result, args, {static_cast<std::int64_t>(opcode)}), result, args, [&] {
+    return loop::Apply{opcode, args};
+  });
   if (dtype == DType::Bool) {
     if (std::optional<std::vector<bool>> known = evaluate_mask(opcode, args, lanes))
-      masks_.insert_or_assign(id, *std::move(known));
+      masks_.insert_or_assign(id.index, *std::move(known));
   }
-  if (dtype == DType::I64 && lanes > 1) vectors_.insert_or_assign(id, loop::Apply{opcode, args});
-  if (result == Type{DType::I64, 1}) bits_[static_cast<std::size_t>(id.index)] = result_bits(opcode, args);
-  if (result == Type{DType::I64, 1} && (opcode == Opcode::Add || opcode == Opcode::Mul))
-    applies_.insert_or_assign(id, loop::Apply{opcode, std::move(args)});
+  if (result == Type{DType::I64, 1} && args.size() == 2) {
+    facts(id).range = result_range(opcode, range(args[0]), range(args[1]));
+    if (opcode == Opcode::Add || opcode == Opcode::Mul) facts(id).arithmetic = {opcode, args[0], args[1]};
+  }
+  if (dtype == DType::I64 && lanes > 1) vectors_.insert_or_assign(id.index, loop::Apply{opcode, args});
   return id;
 }
 
 /// A ramp in another integer: its lanes differ from the first by constants, and sums wrap alike in all widths.
 ValueId FunctionBuilder::narrow_ramp(ValueId id, DType dtype, int lanes) {
-  const loop::Ramp* found = as_ramp(id);
-  if (found == nullptr || as_index(found->base)) return {};
-  const loop::Ramp whole = *found;
-  const ValueId lane = apply(Opcode::Cast, {ramp(index(0), whole.stride, lanes)}, dtype);
-  return add(apply(Opcode::Cast, {whole.base}, dtype), lane);
+  const std::optional<loop::Ramp> whole = as_ramp(id);
+  if (!whole || as_index(whole->base)) return {};
+  const ValueId lane = apply(Opcode::Cast, {ramp(index(0), whole->stride, lanes)}, dtype);
+  return add(apply(Opcode::Cast, {whole->base}, dtype), lane);
 }
 
 /// The operands of a scalar sum.
-std::map<ValueId, loop::Apply>::const_iterator FunctionBuilder::sum_of(ValueId id) const {
-  const auto found = applies_.find(id);
-  return found != applies_.end() && found->second.opcode == Opcode::Add ? found : applies_.end();
+const FunctionBuilder::Arithmetic* FunctionBuilder::sum_of(ValueId id) const {
+  const std::optional<Arithmetic>& found = facts(id).arithmetic;
+  return found && found->opcode == Opcode::Add ? &*found : nullptr;
 }
 
 int FunctionBuilder::outermost_for_loads() const {
@@ -557,7 +599,14 @@ ValueId FunctionBuilder::load(BufferId buffer, std::vector<ValueId> index, Value
   const Frozen since = frozen == frozen_.end() ? Frozen{} : frozen->second;
   std::vector<std::int64_t> key = key_of(kLoad, result, index, {buffer.index, mask.index, since.version});
   const int lowest = std::max(outermost_for_loads(), since.depth);
-  return emit_pure(std::move(key), result, loop::Load{buffer, std::move(index), mask}, lowest);
+  std::vector<ValueId> operands = index;
+  operands.push_back(mask);
+  return emit_pure(
+      std::move(key), result, operands,
+      [&] {
+        return loop::Load{buffer, std::move(index), mask};
+      },
+      lowest);
 }
 
 void FunctionBuilder::freeze(BufferId buffer) {
@@ -575,9 +624,13 @@ ValueId FunctionBuilder::check(int site, ValueId index, ValueId extent, ValueId 
     return mask ? mask : constant(Value::boolean(true), lanes);
   if (mask) mask = splat(mask, lanes);
   const Type result{DType::Bool, lanes};
-  std::vector<std::int64_t> key =
-      key_of(kCheck, result, std::initializer_list<ValueId>{index, extent}, {site, mask.index});
-  return emit_pure(std::move(key), result, loop::Check{site, index, extent, mask}, outermost_for_loads());
+  const ValueId operands[] = {index, extent, mask};
+  return emit_pure(
+      key_of(kCheck, result, operands, {site}), result, operands,
+      [&] {
+        return loop::Check{site, index, extent, mask};
+      },
+      outermost_for_loads());
 }
 
 void FunctionBuilder::store(BufferId buffer, std::vector<ValueId> index, ValueId value, ValueId mask, bool streaming) {
@@ -617,8 +670,7 @@ std::vector<ValueId> FunctionBuilder::for_loop(const std::string& name, ValueId 
   for (ValueId init : inits) instr.results.push_back(new_value(type(init), depth()));
   const int inside = depth() + 1;
   loop.variable = new_value({DType::I64, 1}, inside, name);
-  bits_[static_cast<std::size_t>(loop.variable.index)] =
-      trips && *trips > 0 ? std::bit_width(static_cast<std::uint64_t>(*trips)) : kLoopBits;
+  facts(loop.variable).range = {0, std::clamp<std::int64_t>(range(extent).high - 1, 0, kMostTrips)};
   for (ValueId init : inits) loop.carried.push_back(new_value(type(init), inside));
   const ValueId variable = loop.variable;
   const std::vector<ValueId> carried = loop.carried;
@@ -650,6 +702,8 @@ std::vector<ValueId> FunctionBuilder::if_else(ValueId condition, const Branch& t
 loop::Function FunctionBuilder::finish() {
   CORRLOOM_CHECK(scopes_.size() == 1, "a loop or branch is still open");
   function_.body = std::move(scopes_.back().block);
+  std::vector<bool> used(function_.values.size());
+  drop_unused(function_.body, used);
   return std::move(function_);
 }
 

@@ -6,9 +6,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "compiler/passes/value_ranges.h"
 #include "ir/loop/function.h"
 
 namespace corrloom::passes {
@@ -60,7 +62,7 @@ class FunctionBuilder {
   /// The lanes of a mask, where they are known.
   std::optional<std::vector<bool>> as_mask(loop::ValueId id) const;
   /// The ramp that `id` was defined as, if any.
-  const loop::Ramp* as_ramp(loop::ValueId id) const;
+  std::optional<loop::Ramp> as_ramp(loop::ValueId id) const { return facts(id).ramp; }
   /// An index whose lanes lie at known distances from a scalar: `i // 2`, `2*i + 1 - i % 2` and the like.
   struct Lanes {
     loop::ValueId base;
@@ -83,15 +85,43 @@ class FunctionBuilder {
   loop::Function finish();
 
  private:
+  /// The structure of a pure instruction as numbers.
+  using Key = std::vector<std::int64_t>;
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
   struct Scope {
     loop::Block block;
-    std::map<std::vector<std::int64_t>, loop::ValueId> known;  ///< pure instructions by structure
-    bool loads_may_leave = true;                               ///< false in branches and in loops that may not run
+    std::unordered_map<Key, loop::ValueId, KeyHash> known = {};  ///< pure instructions by structure
+    bool loads_may_leave = true;                                 ///< false in branches and in loops that may not run
+  };
+  /// A scalar sum or product of i64, for folding through it.
+  struct Arithmetic {
+    scalar::Opcode opcode;
+    loop::ValueId first, second;
+  };
+  /// What folding knows of a value.
+  struct Facts {
+    int depth = 0;                       ///< of the scope that defines it
+    affine::Interval range = kAnything;  ///< of i64 scalars
+    std::optional<scalar::Value> constant = {};
+    std::optional<loop::Ramp> ramp = {};
+    std::optional<Arithmetic> arithmetic = {};
+    loop::ValueId splat_of = {};  ///< the scalar that the vector repeats
   };
 
   loop::ValueId new_value(loop::Type type, int depth, std::string name = {});
-  loop::ValueId emit_pure(std::vector<std::int64_t> key, loop::Type type, decltype(loop::Instr::kind) kind,
+  /// The value of a pure instruction with those operands: one that is there, or that of the instruction that `make`
+  /// makes.
+  template <class Make>
+  loop::ValueId emit_pure(Key key, loop::Type type, std::span<const loop::ValueId> operands, const Make& make,
                           int lowest = 0);
+  Facts& facts(loop::ValueId id) { return facts_[static_cast<std::size_t>(id.index)]; }
+  const Facts& facts(loop::ValueId id) const { return facts_[static_cast<std::size_t>(id.index)]; }
+  affine::Interval range(loop::ValueId id) const { return facts(id).range; }
+  std::optional<affine::Interval> lanes_range(loop::ValueId id) const;
+  loop::ValueId fold_comparison(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
+  loop::ValueId fold_sum(scalar::Opcode opcode, std::vector<loop::ValueId>& args);
   loop::ValueId fold(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, DType dtype, int lanes);
   loop::ValueId fold_mask(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
   std::optional<Lanes> lanes_of(loop::ValueId id);
@@ -102,12 +132,11 @@ class FunctionBuilder {
                                                  int lanes);
   loop::ValueId fold_ramp(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
   loop::ValueId narrow_ramp(loop::ValueId id, DType dtype, int lanes);
-  int result_bits(scalar::Opcode opcode, const std::vector<loop::ValueId>& args) const;
   std::int64_t divisor_of(loop::ValueId id, int depth) const;
   loop::ValueId exact_quotient(loop::ValueId id, std::int64_t by);
   std::pair<loop::ValueId, loop::ValueId> split_multiple(loop::ValueId id, std::int64_t by);
   loop::ValueId fold_division(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
-  std::map<loop::ValueId, loop::Apply>::const_iterator sum_of(loop::ValueId id) const;
+  const Arithmetic* sum_of(loop::ValueId id) const;
   int depth() const { return static_cast<int>(scopes_.size()) - 1; }
   /// The outermost scope that a load may move to from here.
   int outermost_for_loads() const;
@@ -115,9 +144,7 @@ class FunctionBuilder {
 
   loop::Function function_;
   std::vector<Scope> scopes_;
-  std::vector<int> depth_;  ///< of the scope that defines each value
-  std::vector<int> bits_;   ///< of i64 scalars: their magnitude is below 2 to that power; 64: anything
-  std::vector<std::optional<scalar::Value>> constants_;
+  std::vector<Facts> facts_;  ///< by ValueId
   /// Written buffers that stay as they are: the scope they do so in, and how often that was said.
   struct Frozen {
     int depth = 0;
@@ -125,12 +152,9 @@ class FunctionBuilder {
   };
   std::map<loop::BufferId, Frozen> frozen_;
   std::int64_t versions_ = 0;
-  std::map<loop::ValueId, loop::Ramp> ramps_;
-  std::map<loop::ValueId, std::vector<bool>> masks_;     ///< with lanes that are known, but not the same
-  std::map<loop::ValueId, loop::ValueId> splats_;        ///< the scalars that vectors repeat
-  std::map<loop::ValueId, loop::Apply> applies_;         ///< scalar i64 sums and products, for folding through them
-  std::map<loop::ValueId, loop::Apply> vectors_;         ///< i64 arithmetic on vectors
-  std::map<loop::ValueId, std::optional<Lanes>> lanes_;  ///< of those, as asked for
+  std::unordered_map<std::int32_t, std::vector<bool>> masks_;     ///< with lanes that are known, but not the same
+  std::unordered_map<std::int32_t, loop::Apply> vectors_;         ///< i64 arithmetic on vectors
+  std::unordered_map<std::int32_t, std::optional<Lanes>> lanes_;  ///< of those, as asked for
 };
 
 }  // namespace corrloom::passes

@@ -23,8 +23,6 @@ using tensor::Compute;
 
 namespace {
 
-/// Most groups of conditions on which bodies split, and most places of an axis with a body of their own.
-constexpr std::size_t kMostSplits = 2, kMostBorders = 2;
 /// Points of a tile whose instructions take turns, and nodes of a body from which on they do: the processor does not
 /// look as far ahead as from one long chain of operations to the next.
 constexpr std::size_t kTogether = 2, kLongBody = 24;
@@ -382,188 +380,6 @@ void ComputeLowering::settle_sizes(std::size_t level, Tiles tiles) {
       [&] { return go_on(rest); });
 }
 
-/// More bodies where that spares masks: one for tiles in which conditions hold everywhere, others for those at a
-/// border. Conditions on different axes split one after the other.
-void ComputeLowering::split_guards(std::size_t level, const Tiles& tiles) {
-  std::map<std::vector<AxisId>, Holdings> open;
-  const Known before = assumed_;
-  for (const Guard& guard : guards_) {
-    const std::optional<ValueId> holds = holds_in(guard, tiles);
-    if (!holds) continue;
-    if (const scalar::Value* known = builder_.as_constant(*holds)) {
-      if (known->as_bool()) assumed_[guard.condition.get()] = true;
-      continue;
-    }
-    std::vector<AxisId> axes;
-    for (const affine::LinearForm::Term& term : guard.form.terms) {
-      const AxisId axis = axis_of(term.expr);
-      if (tiles.contains(axis)) axes.push_back(axis);
-    }
-    open[std::move(axes)].push_back({&guard, *holds});
-  }
-  std::vector<Holdings> groups;
-  for (auto& [axes, group] : open) groups.push_back(std::move(group));
-  split_group(level, tiles, groups, 0);
-  assumed_ = before;
-}
-
-void ComputeLowering::split_group(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups,
-                                  std::size_t next) {
-  if (next == groups.size() || next == kMostSplits) return register_tile(level, tiles);
-  const Holdings& group = groups[next];
-  std::set<AxisId> moving;
-  for (const Holding& holding : group) {
-    for (const affine::LinearForm::Term& term : holding.guard->form.terms) {
-      if (tiles.contains(axis_of(term.expr))) moving.insert(axis_of(term.expr));
-    }
-  }
-  if (moving.size() == 1) {
-    const AxisId axis = *moving.begin();
-    if (std::optional<Borders> found = borders(group, axis, tiles.at(axis)))
-      return split_borders(level, tiles, groups, next, *std::move(found));
-  }
-  ValueId all = builder_.constant(scalar::Value::boolean(true));
-  for (const Holding& holding : group) all = builder_.apply(Opcode::And, {all, holding.holds});
-  const auto go_on = [&](std::optional<bool> inside) {
-    return [&, inside] {
-      const Known before = assumed_;
-      for (const Holding& holding : group) {
-        if (inside) assumed_[holding.guard->condition.get()] = *inside;
-      }
-      split_group(level, tiles, groups, next + 1);
-      assumed_ = before;
-      return std::vector<ValueId>{};
-    };
-  };
-  // One condition that chooses between operands fails everywhere in most other tiles.
-  const bool chooses = group.size() == 1 && !compute_.reduction;
-  const auto otherwise = [&] {
-    builder_.if_else(fails_in(*group.front().guard, tiles), go_on(false), go_on(std::nullopt));
-    return std::vector<ValueId>{};
-  };
-  builder_.if_else(all, go_on(true), chooses ? FunctionBuilder::Branch(otherwise) : go_on(std::nullopt));
-}
-
-/// Nothing when it is not known where tiles begin, or when there are too many at borders.
-std::optional<ComputeLowering::Borders> ComputeLowering::borders(const Holdings& group, AxisId axis,
-                                                                 const Tile& tile) const {
-  if (!from_zero_.contains(axis)) return std::nullopt;
-  std::int64_t step = 0;
-  for (const Level& level : levels_) {
-    if (level.axis == axis && (level.bind == Bind::Block || level.bind == Bind::Serial)) step = level.step;
-  }
-  const std::optional<std::int64_t> extent = known_extent(axis);
-  const std::int64_t size = *tile.size;
-  if (!extent || step == 0 || size < 1 || size > step) return std::nullopt;
-  // Smaller tiles than a step stand at the end.
-  const std::int64_t first = size < step ? *extent - size : 0;
-  Borders found{axis, {}, (*extent - first) / step + (size < step ? 1 : 0)};
-  const auto holds = [&](std::int64_t number) {
-    return std::all_of(group.begin(), group.end(), [&](const Holding& holding) {
-      const std::optional<std::int64_t> least = least_at(*holding.guard, axis, first + number * step, size);
-      return least && *least >= 0;
-    });
-  };
-  // Each condition grows or shrinks along the axis, so it fails from one of the ends on.
-  std::int64_t low = 0, high = found.tiles;
-  while (low < high && !holds(low)) {
-    if (found.positions.size() == kMostBorders) return std::nullopt;
-    found.positions.push_back(first + low++ * step);
-  }
-  while (low < high && !holds(high - 1)) {
-    if (found.positions.size() == kMostBorders) return std::nullopt;
-    found.positions.push_back(first + --high * step);
-  }
-  return found;
-}
-
-/// A body with known bounds for each of those positions, and one for all other tiles, in which the conditions hold.
-void ComputeLowering::split_borders(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups,
-                                    std::size_t next, Borders borders) {
-  if (borders.tiles == 0) return;
-  if (borders.positions.empty()) {
-    const Known before = assumed_;
-    for (const Holding& holding : groups[next]) assumed_[holding.guard->condition.get()] = true;
-    split_group(level, tiles, groups, next + 1);
-    assumed_ = before;
-    return;
-  }
-  const ValueId position = builder_.index(borders.positions.front());
-  const auto at_border = [&] {
-    Tiles known = tiles;
-    known[borders.axis].base = position;
-    split_group(level, known, groups, next + 1);
-    return std::vector<ValueId>{};
-  };
-  if (borders.tiles == 1) {
-    at_border();
-    return;
-  }
-  const auto elsewhere = [&] {
-    Borders others = borders;
-    others.positions.erase(others.positions.begin());
-    --others.tiles;
-    split_borders(level, tiles, groups, next, std::move(others));
-    return std::vector<ValueId>{};
-  };
-  builder_.if_else(builder_.apply(Opcode::Eq, {tiles.at(borders.axis).base, position}), at_border, elsewhere);
-}
-
-/// The least value of the guard's form in a tile that begins at `base` along the axis, the only one that moves it.
-std::optional<std::int64_t> ComputeLowering::least_at(const Guard& guard, AxisId axis, std::int64_t base,
-                                                      std::int64_t size) const {
-  std::int64_t least = guard.form.constant;
-  for (const affine::LinearForm::Term& term : guard.form.terms) {
-    const bool moves = axis_of(term.expr) == axis;
-    const std::optional<std::int64_t> extent = moves ? size : reduction_extent(axis_of(term.expr));
-    if (!extent || *extent < 1) return std::nullopt;
-    const std::int64_t first = moves ? base : 0;
-    std::int64_t part = 0;
-    if (__builtin_mul_overflow(term.coefficient, term.coefficient > 0 ? first : first + *extent - 1, &part) ||
-        __builtin_add_overflow(least, part, &least))
-      return std::nullopt;
-  }
-  return least;
-}
-
-/// The least value of the guard's form at the points of the tile and for the elements of the reduction, or the
-/// greatest. Nothing when that is not known at the tile.
-std::optional<ValueId> ComputeLowering::bound_in(const Guard& guard, const Tiles& tiles, bool least) {
-  ValueId bound = builder_.index(guard.form.constant);
-  for (const affine::LinearForm::Term& term : guard.form.terms) {
-    const AxisId axis = axis_of(term.expr);
-    ValueId first = builder_.index(0);
-    std::int64_t size = 0;
-    if (const auto tile = tiles.find(axis); tile != tiles.end()) {
-      first = tile->second.base;
-      size = *tile->second.size;
-    } else {
-      const std::optional<std::int64_t> extent = reduction_extent(axis);
-      if (!extent) return std::nullopt;
-      size = *extent;
-    }
-    if (size < 1) return std::nullopt;
-    const bool at_first = (term.coefficient > 0) == least;
-    const ValueId at = at_first ? first : builder_.add(first, builder_.index(size - 1));
-    bound = builder_.add(bound, builder_.mul(at, term.coefficient));
-  }
-  return bound;
-}
-
-/// Whether the guard holds at every point of the tile and for every element of the reduction.
-std::optional<ValueId> ComputeLowering::holds_in(const Guard& guard, const Tiles& tiles) {
-  const std::optional<ValueId> least = bound_in(guard, tiles, /*least=*/true);
-  return least ? std::optional(builder_.apply(Opcode::Ge, {*least, builder_.index(0)})) : std::nullopt;
-}
-
-/// Whether it holds at none, where it does not hold at all of them.
-ValueId ComputeLowering::fails_in(const Guard& guard, const Tiles& tiles) {
-  const std::optional<ValueId> greatest = bound_in(guard, tiles, /*least=*/false);
-  const bool is_one = greatest == bound_in(guard, tiles, /*least=*/true);
-  if (!greatest || is_one) return builder_.constant(scalar::Value::boolean(is_one));
-  return builder_.apply(Opcode::Lt, {*greatest, builder_.index(0)});
-}
-
 std::optional<std::int64_t> ComputeLowering::reduction_extent(AxisId axis) const {
   if (!compute_.reduction) return std::nullopt;
   for (const tensor::Axis& candidate : compute_.reduction->axes) {
@@ -572,12 +388,33 @@ std::optional<std::int64_t> ComputeLowering::reduction_extent(AxisId axis) const
   return std::nullopt;
 }
 
-void ComputeLowering::add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out) {
+/// Where a tile of that size can begin.
+affine::Interval ComputeLowering::base_range(AxisId axis, const Tile& tile) const {
+  if (const std::optional<std::int64_t> base = builder_.as_index(tile.base)) return {*base, *base};
+  const auto found = std::find_if(compute_.axes.begin(), compute_.axes.end(),
+                                  [&](const tensor::Axis& candidate) { return candidate.id == axis; });
+  const std::optional<std::int64_t> extent = scalar::as_i64(found->extent);
+  if (!extent) return kAnything;
+  return {0, *extent - (tile.size && !tile.is_masked ? *tile.size : 1)};
+}
+
+/// The points of a register tile.
+std::vector<Point> ComputeLowering::points_of(std::size_t level, Tiles tiles) const {
+  for (auto& [axis, tile] : tiles) tile.range = base_range(axis, tile);
+  std::vector<Point> points;
+  add_points(level, tiles, {}, points);
+  return points;
+}
+
+void ComputeLowering::add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out) const {
   while (level < levels_.size() && levels_[level].reduction) ++level;
   if (level == levels_.size()) {
     // An axis without a loop of its own has one element here.
     for (const auto& [axis, tile] : tiles) {
-      if (!point[axis].value) point[axis].value = tile.base;
+      PointAxis& at = point[axis];
+      if (at.value) continue;
+      at.value = tile.base;
+      at.range = tile.range;
     }
     out.push_back(std::move(point));
     return;
@@ -595,7 +432,9 @@ void ComputeLowering::add_points(std::size_t level, const Tiles& tiles, Point po
     }
     const int present = static_cast<int>(std::min<std::int64_t>(*tile.size, lanes));
     const std::int64_t position = point[here.axis].position;
-    point[here.axis] = {builder_.ramp(tile.base, 1, lanes), mask, present, tile.is_masked, position};
+    affine::Interval range = tile.range;
+    if (!tile.is_masked) range = result_range(Opcode::Add, range, {0, present - 1});
+    point[here.axis] = {builder_.ramp(tile.base, 1, lanes), mask, present, tile.is_masked, position, range};
     return add_points(level + 1, tiles, std::move(point), out);
   }
   CORRLOOM_CHECK(here.bind == Bind::Unroll, "only unrolled and vector loops stand in the register tile");
@@ -604,6 +443,7 @@ void ComputeLowering::add_points(std::size_t level, const Tiles& tiles, Point po
     const std::int64_t size = std::min(here.step, *tile.size - at);
     Tile& part = inner[here.axis];
     part.base = builder_.add(tile.base, builder_.index(at));
+    part.range = result_range(Opcode::Add, tile.range, {at, at});
     part.size = size;
     if (!tile.is_masked) part.count = builder_.index(size);
     Point next = point;
@@ -629,8 +469,8 @@ TileEvaluator ComputeLowering::evaluator(const Point& point, const std::vector<V
              const auto origin = kernel_.origins.find(tensor);
              return origin == kernel_.origins.end() ? nullptr : &origin->second;
            },
-           [&](const Expr& read, std::size_t k) { return check_of(read, k); }},
-          assumed_};
+           [&](const Expr& read, std::size_t k) { return check_of(read, k); },
+           [&](const Expr& condition) { return truth_of(condition, point); }}};
 }
 
 ValueId ComputeLowering::evaluate(const Expr& expr, const Point& point, const std::vector<ValueId>& accumulators,
@@ -641,8 +481,7 @@ ValueId ComputeLowering::evaluate(const Expr& expr, const Point& point, const st
 void ComputeLowering::register_tile(std::size_t level, const Tiles& tiles) {
   if (sweep_ != Sweep::None) return swept_tile(level, tiles);
   if (level < levels_.size() && runs_along(level)) return running_tile(level, tiles);
-  std::vector<Point> tile_points;
-  add_points(level, tiles, {}, tile_points);
+  std::vector<Point> tile_points = points_of(level, tiles);
   Accumulators accumulators(tile_points.size());
   if (compute_.reduction) {
     accumulators = reduce(level, tile_points, initial(tile_points));
@@ -685,12 +524,12 @@ void ComputeLowering::prefetch_results(const std::vector<Point>& points) {
         std::vector<std::vector<ValueId>> places(1);
         for (const tensor::Axis& axis : compute_.axes) {
           const PointAxis& at = points[k].at(axis.id);
-          const loop::Ramp* ramp = builder_.as_ramp(at.value);
+          const std::optional<loop::Ramp> ramp = builder_.as_ramp(at.value);
           const std::vector<std::vector<ValueId>> before = std::exchange(places, {});
           const bool is_last = &axis == &compute_.axes.back();
           for (std::vector<ValueId> place : before) {
-            for (int lane = 0; lane < (ramp == nullptr || is_last ? 1 : at.lanes); ++lane) {
-              const ValueId first = ramp == nullptr ? at.value : builder_.add(ramp->base, builder_.index(lane));
+            for (int lane = 0; lane < (!ramp || is_last ? 1 : at.lanes); ++lane) {
+              const ValueId first = !ramp ? at.value : builder_.add(ramp->base, builder_.index(lane));
               const std::int64_t moved = axis.name == wish.axis ? wish.distance : 0;
               places.push_back(place);
               places.back().push_back(builder_.add(first, builder_.index(moved)));
@@ -744,7 +583,7 @@ std::optional<std::vector<ValueId>> ComputeLowering::prefetched(const scalar::Re
   for (const Expr& subscript : read.index) {
     if (reads_anything(subscript)) return std::nullopt;
     ValueId value = evaluate(subscript, point, {}, {}, {});
-    if (const loop::Ramp* ramp = builder_.as_ramp(value)) value = ramp->base;
+    if (const std::optional<loop::Ramp> ramp = builder_.as_ramp(value)) value = ramp->base;
     if (builder_.type(value).lanes > 1) return std::nullopt;
     index.push_back(value);
   }
@@ -767,8 +606,7 @@ bool ComputeLowering::runs_along(std::size_t level) const {
 /// A running reduction: the accumulators go from place to place, with the number of elements that they hold.
 void ComputeLowering::running_tile(std::size_t level, const Tiles& tiles) {
   const AxisId axis = levels_[level].axis;
-  std::vector<Point> tile_points;
-  add_points(level + 1, tiles, {}, tile_points);
+  std::vector<Point> tile_points = points_of(level + 1, tiles);
   std::vector<ValueId> start = flatten(initial(tile_points));
   start.push_back(builder_.index(0));
   builder_.for_loop(graph_.axis_names[static_cast<std::size_t>(axis.index)], tiles.at(axis).count, Binding::Serial,

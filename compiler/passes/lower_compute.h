@@ -37,19 +37,21 @@ struct KernelState {
 struct Tile {
   loop::ValueId base;
   loop::ValueId count;
-  std::optional<std::int64_t> size;  ///< the count, where it is known
-  std::int64_t full = 0;             ///< where it is not: it is this, or the rest of the extent by it
-  bool is_rest = false;              ///< where it is not: it is the rest
-  bool is_masked = false;            ///< a vector at an end: only `count` of `size` exist
+  std::optional<std::int64_t> size;    ///< the count, where it is known
+  std::int64_t full = 0;               ///< where it is not: it is this, or the rest of the extent by it
+  bool is_rest = false;                ///< where it is not: it is the rest
+  bool is_masked = false;              ///< a vector at an end: only `count` of `size` exist
+  affine::Interval range = kAnything;  ///< of the base, while points are made
 };
 
 /// An axis at one point of the register tile: a scalar or a ramp, and the lanes that exist (a default id: all).
 struct PointAxis {
   loop::ValueId value;
   loop::ValueId mask;
-  int lanes = 1;              ///< how many exist, or at most exist
-  bool is_open = false;       ///< the mask is not known: it depends on an extent
-  std::int64_t position = 0;  ///< in an unrolled axis of the tile
+  int lanes = 1;                       ///< how many exist, or at most exist
+  bool is_open = false;                ///< the mask is not known: it depends on an extent
+  std::int64_t position = 0;           ///< in an unrolled axis of the tile
+  affine::Interval range = kAnything;  ///< of the elements that exist
 };
 using Point = std::map<scalar::AxisId, PointAxis>;
 using Tiles = std::map<scalar::AxisId, Tile>;
@@ -93,7 +95,8 @@ class ComputeLowering {
     loop::ValueId holds;
   };
   using Holdings = std::vector<Holding>;
-  using Known = TileEvaluator::Known;
+  /// Conditions that hold at every point of the tile, or at none.
+  using Known = std::map<const scalar::Node*, bool>;
   void split_guards(std::size_t level, const Tiles& tiles);
   void split_group(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups, std::size_t next);
   /// Where tiles begin in which conditions may fail, and how many tiles of that size there are.
@@ -102,6 +105,12 @@ class ComputeLowering {
     std::vector<std::int64_t> positions;
     std::int64_t tiles;
   };
+  bool needs_known_places() const;
+  bool masks_are_cheap(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups) const;
+  bool add_open_forms(const Guard& guard, const Point& point,
+                      std::set<std::pair<const Guard*, std::int64_t>>& open) const;
+  static std::optional<scalar::AxisId> moving_axis(const Holdings& group, const Tiles& tiles);
+  std::size_t bodies_of(const std::vector<Holdings>& groups, const Tiles& tiles) const;
   std::optional<Borders> borders(const Holdings& group, scalar::AxisId axis, const Tile& tile) const;
   void split_borders(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups, std::size_t next,
                      Borders borders);
@@ -119,7 +128,8 @@ class ComputeLowering {
   int sum_lanes() const;
   void swept_tile(std::size_t level, const Tiles& tiles);
   std::vector<loop::ValueId> swept_index(const Point& point);
-  void add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out);
+  std::vector<Point> points_of(std::size_t level, Tiles tiles) const;
+  void add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out) const;
 
   /// What one point of the tile becomes.
   struct Result {
@@ -185,6 +195,8 @@ class ComputeLowering {
                           const std::vector<loop::ValueId>& others);
   loop::ValueId evaluate(const scalar::Expr& expr, const Point& point, const std::vector<loop::ValueId>& accumulators,
                          const std::vector<loop::ValueId>& others, loop::ValueId guard);
+  std::optional<bool> truth_of(const scalar::Expr& condition, const Point& point) const;
+  affine::Interval base_range(scalar::AxisId axis, const Tile& tile) const;
   loop::ValueId mask_of(const Point& point);
   std::optional<std::int64_t> known_extent(scalar::AxisId axis) const;
   void single_elements(const Tile& tile, scalar::AxisId axis, const std::function<void(const Tile&)>& run);

@@ -76,8 +76,8 @@ bool ComputeLowering::stands_between(std::size_t rows, const tensor::Axis& vecto
 void ComputeLowering::store_interleaved(const std::vector<const Result*>& rows, AxisId vector) {
   const Point& first = rows.front()->point;
   const int lanes = builder_.type(first.at(vector).value).lanes, count = static_cast<int>(rows.size());
-  const loop::Ramp* ramp = builder_.as_ramp(first.at(vector).value);
-  CORRLOOM_CHECK(ramp != nullptr && ramp->stride == 1, "a vector axis that is no ramp");
+  const std::optional<loop::Ramp> ramp = builder_.as_ramp(first.at(vector).value);
+  CORRLOOM_CHECK(ramp && ramp->stride == 1, "a vector axis that is no ramp");
   const ValueId base = ramp->base, present = builder_.index(std::int64_t{first.at(vector).lanes} * count);
   std::vector<ValueId> values;
   for (const Result* row : rows) values.push_back(builder_.splat(row->value, lanes));
@@ -126,8 +126,8 @@ void ComputeLowering::store_transposed(const std::vector<const Result*>& results
   }
   const std::vector<ValueId>& columns = parts.front();
   const Point& first = results.front()->point;
-  const loop::Ramp* ramp = builder_.as_ramp(first.at(vector).value);
-  CORRLOOM_CHECK(ramp != nullptr && ramp->stride == 1, "a vector axis that is no ramp");
+  const std::optional<loop::Ramp> ramp = builder_.as_ramp(first.at(vector).value);
+  CORRLOOM_CHECK(ramp && ramp->stride == 1, "a vector axis that is no ramp");
   const ValueId base = ramp->base;
   const AxisId last = compute_.axes.back().id;
   const int stored = builder_.type(columns.front()).lanes;

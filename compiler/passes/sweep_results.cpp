@@ -84,8 +84,7 @@ int ComputeLowering::sum_lanes() const {
 }
 
 void ComputeLowering::swept_tile(std::size_t level, const Tiles& tiles) {
-  std::vector<Point> points;
-  add_points(level, tiles, {}, points);
+  std::vector<Point> points = points_of(level, tiles);
   Accumulators sums;
   if (sweep_ == Sweep::Begin || sweep_ == Sweep::First) {
     sums = initial(points);

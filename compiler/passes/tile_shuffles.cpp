@@ -89,13 +89,13 @@ std::vector<Part> parts_of_blocks(const std::vector<std::int64_t>& places, std::
 /// Nothing where the lanes lie one behind the other, far apart, or nobody knows how.
 std::optional<Place> place_of(FunctionBuilder& builder, loop::BufferId buffer, ValueId offset, ValueId mask) {
   const std::optional<FunctionBuilder::Lanes> form = builder.as_lanes(offset);
-  const loop::Ramp* ramp = builder.as_ramp(offset);
-  if (!form || (ramp != nullptr && ramp->stride == 1)) return std::nullopt;
+  const std::optional<loop::Ramp> ramp = builder.as_ramp(offset);
+  if (!form || (ramp && ramp->stride == 1)) return std::nullopt;
   const int lanes = builder.type(offset).lanes;
   const std::optional<std::vector<bool>> wanted = wanted_lanes(builder, mask, lanes);
   if (!wanted) return std::nullopt;
   Place place{form->base, form->offsets, {}};
-  const std::int64_t stride = ramp != nullptr && ramp->stride <= kMostParts ? ramp->stride : 1;
+  const std::int64_t stride = ramp && ramp->stride <= kMostParts ? ramp->stride : 1;
   const std::optional<std::int64_t> phase = stride > 1 ? builder.phase_of(form->base, stride) : std::nullopt;
   if (phase) {
     place.base = builder.add(form->base, builder.index(-*phase));
