@@ -161,7 +161,7 @@ class ComputeLowering {
   std::size_t independent_copies(std::size_t points) const;
   using StepAt = std::function<Accumulators(loop::ValueId number, loop::ValueId mask, const Accumulators& before)>;
   Accumulators reduce_copies(const std::string& name, loop::ValueId rounds, std::int64_t copies, int lanes,
-                             Accumulators start, const StepAt& step_at);
+                             const Accumulators& start, const Accumulators& fresh, const StepAt& step_at);
   static std::vector<loop::ValueId> flatten(const Accumulators& accumulators);
   Accumulators unflatten(std::span<const loop::ValueId> flat) const;
   Accumulators step(std::vector<Point>& tile_points, const Accumulators& accumulators);

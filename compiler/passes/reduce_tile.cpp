@@ -324,7 +324,7 @@ ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, s
   const std::optional<std::int64_t> trips = builder_.as_index(full);
   if (copies > 1 && (!trips || *trips >= 2 * copies)) {
     const ValueId rounds = builder_.apply(Opcode::FloorDiv, {full, builder_.index(copies)});
-    accumulators = reduce_copies(name, rounds, copies, lanes, std::move(accumulators), step_at);
+    accumulators = reduce_copies(name, rounds, copies, lanes, accumulators, initial(tile_points), step_at);
     done = builder_.mul(rounds, copies);
   }
   const auto body = [&](ValueId number, std::span<const ValueId> values) {
@@ -374,13 +374,14 @@ std::size_t ComputeLowering::independent_copies(std::size_t points) const {
   return std::max<std::size_t>(1, kIndependent / std::max<std::size_t>(points, 1));
 }
 
-/// Rounds of several vectors, each with accumulators of its own that begin alike, and what they make together.
+/// Rounds of several vectors, each with accumulators of its own, and what they make together. The first go on from
+/// `start`, the others begin `fresh`.
 ComputeLowering::Accumulators ComputeLowering::reduce_copies(const std::string& name, ValueId rounds,
-                                                             std::int64_t copies, int lanes, Accumulators start,
-                                                             const StepAt& step_at) {
-  const std::vector<ValueId> one = flatten(start);
-  std::vector<ValueId> inits;
-  for (std::int64_t copy = 0; copy < copies; ++copy) inits.insert(inits.end(), one.begin(), one.end());
+                                                             std::int64_t copies, int lanes, const Accumulators& start,
+                                                             const Accumulators& fresh, const StepAt& step_at) {
+  const std::vector<ValueId> one = flatten(start), other_one = flatten(fresh);
+  std::vector<ValueId> inits = one;
+  for (std::int64_t copy = 1; copy < copies; ++copy) inits.insert(inits.end(), other_one.begin(), other_one.end());
   const auto part = [&](std::span<const ValueId> values, std::int64_t copy) {
     return unflatten(values.subspan(static_cast<std::size_t>(copy) * one.size(), one.size()));
   };

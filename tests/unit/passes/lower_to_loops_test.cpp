@@ -408,6 +408,23 @@ TEST(LowerToLoops, PaddingInsidePipelinesChangesNoBit) {
   }
 }
 
+TEST(LowerToLoops, SumsInSeveralVectorsGoOnFromWhatOuterLoopsHold) {
+  // Integers add up in several vectors at once in the inner loop; the outer one brings a sum to go on from.
+  const auto graph = testing::parsed(R"(graph @g(%X: i32[2, 9, 300]) -> (%Y) {
+  %Y: i32[2] = compute [c: 2] reduce [i: 4, j: 288] ascending {
+    acc %s: i32 = 0:i32 step add(%s, %X[c, mul(i, 2:i64), j]) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+  Array x{DType::I32, {2, 9, 300}, {}};
+  for (int k = 0; k < 2 * 9 * 300; ++k) x.bits.push_back(static_cast<std::uint64_t>(k));
+  const auto chosen = [](const tensor::Graph& g, PassContext& ctx) { return choose_schedule(g, ctx); };
+  expect_loops_mean_the_graph({graph, {x}, {}}, 0, small_host(), chosen);
+  for (std::uint64_t seed = 0; seed < 20 && !HasFatalFailure(); ++seed)
+    expect_loops_mean_the_graph({graph, {x}, {}}, seed, small_host(), any_schedule(seed));
+}
+
 TEST(LowerToLoops, AlignedPiecesMeetTheBorderAnywhere) {
   // Rows of 37 elements begin anywhere in a line: the second tile of a row may begin at 1, 2 or 3 and needs padding,
   // too.
