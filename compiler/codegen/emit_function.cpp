@@ -1,9 +1,11 @@
 #include "compiler/codegen/emit_function.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -63,6 +65,19 @@ bool stores_outside(const loop::Block& block, Binding binding) {
   return false;
 }
 
+/// It computes nothing of floats, but copies: fewer registers for tiles would make nothing better.
+bool only_moves(const loop::Function& function) {
+  bool found = false;
+  loop::for_each_block(function.body, [&](const loop::Block& block) {
+    for (const loop::Instr& instr : block.instrs) {
+      const auto* apply = std::get_if<loop::Apply>(&instr.kind);
+      found |= apply != nullptr && apply->opcode != scalar::Opcode::Select &&
+               is_float(function.type(instr.results.at(0)).dtype);
+    }
+  });
+  return !found;
+}
+
 class FunctionEmitter {
  public:
   FunctionEmitter(llvm::Module& module, const KernelSource& kernel, const TargetTraits& traits, const Entry& entry)
@@ -76,7 +91,8 @@ class FunctionEmitter {
         body_(function_),
         memory_(builder_, traits, body_, place_buffers()),
         is_alone_outside_(entry.thread != nullptr && has_loop_of(function_, Binding::Thread)),
-        joins_threads_(is_alone_outside_ && stores_outside(function_.body, Binding::Thread)) {}
+        joins_threads_(is_alone_outside_ && stores_outside(function_.body, Binding::Thread)),
+        has_tiles_(!only_moves(function_)) {}
 
   void run() {
     if (has_loop_of(function_, Binding::Block)) {
@@ -140,7 +156,25 @@ class FunctionEmitter {
   // ---- instructions
 
   void emit(const loop::Block& block) {
-    for (const loop::Instr& instr : block.instrs) emit(instr);
+    const bool several = std::count_if(block.instrs.begin(), block.instrs.end(), is_step) > 1;
+    for (const loop::Instr& instr : block.instrs) {
+      if (several && is_step(instr)) emit_register_fence();
+      emit(instr);
+    }
+  }
+
+  /// A loop that holds others and leaves nothing but what it stores.
+  static bool is_step(const loop::Instr& instr) {
+    const auto* loop = std::get_if<loop::For>(&instr.kind);
+    return loop != nullptr && loop->binding == Binding::Serial && loop->carried.empty() && holds_loop(loop->body);
+  }
+
+  /// Nothing stays in a vector register here: LLVM makes constants before all loops, and keeps those of one step in
+  /// registers that the tile of another one needs.
+  void emit_register_fence() {
+    if (traits_.vector_clobbers.empty()) return;
+    llvm::FunctionType* type = llvm::FunctionType::get(builder_.getVoidTy(), false);
+    builder_.CreateCall(llvm::InlineAsm::get(type, "", traits_.vector_clobbers, /*hasSideEffects=*/true));
   }
 
   void emit(const loop::Instr& instr) {
@@ -288,7 +322,7 @@ class FunctionEmitter {
   void emit_loop(const loop::Instr& instr, const loop::For& loop, Value* begin, Value* end) {
     Value* runs = builder_.CreateICmpSLT(begin, end);
     BasicBlock* before = builder_.GetInsertBlock();
-    BasicBlock* inside = new_block(holds_loop(loop.body) ? "loop" : kInnermostLoop);
+    BasicBlock* inside = new_block(holds_loop(loop.body) || !has_tiles_ ? "loop" : kInnermostLoop);
     BasicBlock* after = new_block("done");
     const auto* known = llvm::dyn_cast<llvm::ConstantInt>(runs);
     const bool runs_once = known != nullptr && known->isOne();
@@ -374,6 +408,7 @@ class FunctionEmitter {
   MemoryEmitter memory_;
   bool is_alone_outside_;  ///< here every thread runs the same, and one may store
   bool joins_threads_;     ///< what threads wrote is read, or written again, behind their loop
+  bool has_tiles_;         ///< whose spills count
   std::map<Value*, Value*> fences_;
 };
 

@@ -8,7 +8,7 @@ class LLVMContext;
 
 namespace corrloom::codegen {
 
-/// The name of the block that begins a loop without a loop inside.
+/// The name of the block that begins a loop without a loop inside, of a function that does not only copy.
 inline constexpr const char* kInnermostLoop = "innermost";
 
 /// What LLVM said while it compiled.

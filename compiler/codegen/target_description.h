@@ -32,6 +32,7 @@ struct TargetTraits {
   bool has_scale = false;           ///< a vector of 64 bytes times powers of two is one instruction
   bool has_short_scale = false;     ///< so is one of 32 or 16 bytes
   bool has_streaming = false;       ///< stores of whole, aligned vectors past the caches, ordered by `emit_host_fence`
+  std::string vector_clobbers;      ///< constraint of inline assembly that clobbers all vector registers; empty: none
   unsigned global_space = 0;        ///< LLVM's address spaces
   unsigned shared_space = 0;
   long long private_bytes = 0;  ///< what Local buffers (and Shared ones, without threads) of a kernel may take

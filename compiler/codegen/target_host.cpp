@@ -59,6 +59,16 @@ void write_wrapper(llvm::Module& module, const KernelSource& kernel, llvm::Funct
   builder.CreateRetVoid();
 }
 
+/// All registers that the widest vectors use.
+std::string vector_clobbers(const kernel::Target& target) {
+  const bool wide = has_feature(target, "avx512f");
+  if (!wide && !has_feature(target, "avx")) return "";
+  std::string clobbers;
+  for (int number = 0; number < (wide ? 32 : 16); ++number)
+    clobbers += (number > 0 ? ",~{" : "~{") + std::string(wide ? "zmm" : "ymm") + std::to_string(number) + "}";
+  return clobbers;
+}
+
 }  // namespace
 
 std::optional<TargetDescription> describe_host(const kernel::Target& target) {
@@ -77,6 +87,7 @@ std::optional<TargetDescription> describe_host(const kernel::Target& target) {
     traits.has_short_scale = traits.has_scale && has_feature(target, "avx512vl");
     traits.has_range = has_feature(target, "avx512dq") && has_feature(target, "avx512vl");
     traits.has_streaming = has_feature(target, "avx");
+    traits.vector_clobbers = vector_clobbers(target);
     return description;
   }
   if (!triple.isAArch64()) return std::nullopt;

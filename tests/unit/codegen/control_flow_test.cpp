@@ -221,6 +221,42 @@ TEST(ControlFlow, RunsThreadsOneAfterTheOtherOnTheHost) {
   check(function, {floats(15), floats(15)}, {}, 3);
 }
 
+/// LLVM must not keep the constants of one nest of loops in registers that another one needs.
+TEST(ControlFlow, EmptiesVectorRegistersBetweenNests) {
+  const std::string nest = R"(
+      for %i below %three {
+        for %k below %three {
+          %row: i64 = mul %i, %three
+          %at: i64 = add %row, %k
+          %x: f32 = load %X[%at]
+          %y: f32 = add %x, %x
+          store %Y[%at] = %y
+        }
+      })";
+  const auto function = [&](const std::string& body) {
+    return parse_function(
+        "func @nests stage flat symbols [] (%X: f32[9], %Y: f32[9] out, %Z: f32[9] out) {\n%three: i64 = const 3:i64" +
+        body + "\n}");
+  };
+  std::string second = nest;
+  for (const std::string name : {"%i", "%k", "%row", "%at", "%x", "%y"}) {
+    for (std::size_t at = 0; (at = second.find(name, at)) != std::string::npos; at += name.size() + 1)
+      second.insert(at + name.size(), "2");
+  }
+  second.replace(second.find("%Y["), 3, "%Z[");
+  const auto fences = [](const loop::Function& written) {
+    const auto code = emit_or_fail({source_of(written)}, codegen::host_target(), {.want_llvm = true});
+    int count = 0;
+    for (std::size_t at = 0; (at = code.llvm_ir.find("call void asm sideeffect \"\"", at)) != std::string::npos; ++at)
+      ++count;
+    return count;
+  };
+  const bool has_vectors = codegen::host_target().vector_bytes > 16;
+  EXPECT_EQ(fences(function(nest)), 0);
+  EXPECT_EQ(fences(function(nest + second)), has_vectors ? 2 : 0);
+  check(function(nest + second), {floats(9), floats(9), floats(9)}, {}, 1);
+}
+
 /// Nothing but `fma` fuses: a product that is added keeps its own rounding.
 TEST(ControlFlow, NeverContractsAProductAndASum) {
   const auto function = parse_function(R"(
