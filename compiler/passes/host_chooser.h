@@ -29,6 +29,8 @@ class HostChooser {
               const std::vector<bool>& constant, Choice* choice);
   /// The loops and copies of the cheapest tile.
   schedule::Stage run();
+  /// Those of a reduction by lanes whose lanes take turns, or nothing where vectors along the reduction are better.
+  std::optional<schedule::Stage> lanes_in_turn() const;
 
  private:
   /// Operations that one block should have at least, so that handing it out costs little.
@@ -252,6 +254,21 @@ class HostChooser {
   /// Rows and columns of the result whose vectors run along the reduction: each load of one side meets all of the
   /// other.
   void lanes_loops(schedule::Stage& stage) const;
+  /// The axis whose neighbours in the result are one vector apart, and the one along which most is used again; null
+  /// where there is none.
+  const Axis* lanes_column() const;
+  const Axis* lanes_row(const Axis& column) const;
+  /// A tile of vectors along the result, and how far the lanes are apart that run together.
+  struct TurnTile {
+    std::int64_t rows, vectors, apart;
+    double cost;  ///< of its work, and of that which is done for nothing
+  };
+  /// The best one for a reduction of so many elements, if its panels stay near.
+  std::optional<TurnTile> turn_tile(const Axis& column, const Axis& row, std::int64_t elements) const;
+  /// The staged expression that panels are made of, when nothing else depends on the column.
+  std::optional<std::size_t> turn_panel(const Axis& column, const Axis& row) const;
+  /// The extent of the axis where the compute is a part of one of the graph.
+  std::int64_t whole_extent(const Axis& axis) const;
   /// The blocks around a tile of rows and columns.
   /// Elements of the reduction in a piece that stays in the first-level cache for all rows of a block; 0: all of them.
   std::int64_t lanes_piece(std::int64_t columns, const Axis* row, std::int64_t rows) const;

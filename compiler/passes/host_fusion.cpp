@@ -38,6 +38,10 @@ constexpr double kLeastBlocks = 16;
 /// Rows that are summed side by side, and which part of the second-level cache they may take.
 constexpr std::int64_t kRowsTogether = 4;
 constexpr double kMostOfRows = 0.25;
+/// By how much a block may grow so that panels are walked less often.
+constexpr std::int64_t kMostTurnGrowth = 8;
+/// What walking them takes of the time of a block that has not grown.
+constexpr double kWalkShare = 0.08;
 
 double points_of(const std::vector<tensor::Axis>& axes) {
   double points = 1;
@@ -138,7 +142,9 @@ class Placing {
       const std::vector<std::size_t> producers = candidates(schedule_, consumer);
       if (producers.empty()) return;
       Misfit misfit;
-      std::optional<Schedule> best = with_producers(schedule_, consumer, producers, misfit);
+      std::optional<Schedule> best = in_blocks_of_producer(consumer, producers);
+      if (!best) best = with_turns_grown(consumer, producers);
+      if (!best) best = with_producers(schedule_, consumer, producers, misfit);
       for (std::size_t loop = 0; !best && loop < schedule_.stages[consumer].loops.size(); ++loop) {
         for (std::int64_t growth = 2; !best && growth <= kMostGrowth; growth *= 2) {
           best = with_grown_blocks(consumer, producers, loop, growth);
@@ -189,6 +195,73 @@ class Placing {
     return std::nullopt;
   }
 
+  /// What an elementwise consumer does in the blocks of the only reduction that it reads, which knows better how large
+  /// they should be, with full vectors.
+  std::optional<Schedule> in_blocks_of_producer(std::size_t consumer, const std::vector<std::size_t>& producers) const {
+    const Compute& reader = compute_of(schedule_.stages[consumer]);
+    if (reader.reduction || producers.size() != 1 || reader.axes.empty()) return std::nullopt;
+    const Stage& producer = schedule_.stages[producers.front()];
+    const Compute& read = compute_of(producer);
+    if (!read.reduction || read.reduction->order.kind != tensor::Order::Kind::Lanes || !producer.staging.empty() ||
+        is_swept(producer) || !reads_own_elements(schedule_.stages[consumer], id_of(producer)))
+      return std::nullopt;
+    Schedule schedule = schedule_;
+    Stage& stage = schedule.stages[consumer];
+    stage.loops.clear();
+    stage.prefetches.clear();
+    const std::int64_t lanes = target_.vector_bytes / std::max(4, byte_size(graph_.op(id_of(stage)).dtype));
+    for (const Loop& loop : producer.loops) {
+      if (loop.bind != Bind::Block) break;
+      const auto axis = std::find_if(read.axes.begin(), read.axes.end(),
+                                     [&](const tensor::Axis& candidate) { return candidate.name == loop.axis; });
+      stage.loops.push_back(
+          {reader.axes[static_cast<std::size_t>(axis - read.axes.begin())].name, loop.step, loop.bind});
+    }
+    std::map<std::string, std::int64_t> steps;
+    for (const Loop& loop : stage.loops) steps[loop.axis] = loop.step;
+    const tensor::Axis& last = reader.axes.back();
+    for (const tensor::Axis& axis : reader.axes) {
+      const bool walked = steps.contains(axis.name) ? steps[axis.name] > 1 : !scalar::is_constant_i64(axis.extent, 1);
+      if (&axis != &last && walked) stage.loops.push_back({axis.name, 1, Bind::Serial});
+    }
+    if (!steps.contains(last.name) || steps[last.name] % lanes != 0) return std::nullopt;
+    std::int64_t vectors = std::min<std::int64_t>(4, steps[last.name] / lanes);
+    while (steps[last.name] / lanes % vectors != 0) --vectors;
+    if (steps[last.name] != vectors * lanes) stage.loops.push_back({last.name, vectors * lanes, Bind::Serial});
+    if (vectors > 1) stage.loops.push_back({last.name, lanes, Bind::Unroll});
+    stage.loops.push_back({last.name, 1, Bind::Vector});
+    Misfit ignored;
+    return with_producers(std::move(schedule), consumer, producers, ignored, /*in_own_blocks=*/true);
+  }
+
+  bool reads_own_elements(const Stage& stage, TensorId source) const {
+    const Compute& reader = compute_of(stage);
+    bool own = graph_.op(source).extents.size() == reader.axes.size();
+    for_each_use(graph_.op(id_of(stage)), [&](TensorId used, const scalar::Read* read) {
+      if (used != source) return;
+      own &= read != nullptr && read->index.size() == reader.axes.size();
+      for (std::size_t k = 0; own && k < reader.axes.size(); ++k) own &= axis_of(read->index[k]) == reader.axes[k].id;
+    });
+    return own;
+  }
+
+  /// Producers whose lanes take turns walk panels of a whole operand in each block: larger blocks walk them less often.
+  std::optional<Schedule> with_turns_grown(std::size_t consumer, const std::vector<std::size_t>& producers) const {
+    const auto block = static_cast<std::size_t>(block_position(schedule_.stages[consumer]));
+    for (std::int64_t growth : turn_growths(schedule_.stages[consumer], schedule_.stages[consumer].loops[block])) {
+      std::optional<Schedule> grown = with_larger_blocks(schedule_, consumer, block, growth);
+      if (!grown || blocks_of(grown->stages[consumer]) < kLeastBlocks) continue;
+      Misfit ignored;
+      grown = with_producers(*std::move(grown), consumer, producers, ignored);
+      if (!grown) continue;
+      const bool turns = std::any_of(producers.begin(), producers.end(),
+                                     [&](std::size_t producer) { return takes_turns(grown->stages[producer]); });
+      if (!turns) return std::nullopt;
+      return grown;
+    }
+    return std::nullopt;
+  }
+
   /// Whether the stage sums by lanes, one element of its result at a time.
   bool waits(const Stage& stage) const {
     const Compute& compute = compute_of(stage);
@@ -225,6 +298,23 @@ class Placing {
     for (const tensor::Accumulator& accumulator : reduction.accumulators)
       bytes = std::max(bytes, static_cast<double>(byte_size(accumulator.dtype)));
     return bytes * points_of(reduction.axes);
+  }
+
+  /// By how much to grow blocks along the loop, best first: the last block is worked out as a whole.
+  std::vector<std::int64_t> turn_growths(const Stage& stage, const Loop& loop) const {
+    std::vector<std::pair<double, std::int64_t>> costs;
+    for (const tensor::Axis& axis : compute_of(stage).axes) {
+      if (axis.name != loop.axis) continue;
+      const auto extent = static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
+      for (std::int64_t growth = 2; growth <= kMostTurnGrowth; ++growth) {
+        const auto step = static_cast<double>(loop.step * growth);
+        costs.emplace_back(std::ceil(extent / step) * step * (1 + kWalkShare / static_cast<double>(growth)), growth);
+      }
+    }
+    std::sort(costs.begin(), costs.end());
+    std::vector<std::int64_t> growths;
+    for (const auto& [cost, growth] : costs) growths.push_back(growth);
+    return growths;
   }
 
   /// The producers in blocks that are so many times as large along one of the consumer's block loops. What each block
@@ -292,8 +382,10 @@ class Placing {
   }
 
   /// The schedule with those producers at the consumer's last block loop, or nothing and the one that does not fit.
+  /// Blocks that are the producer's own suit it.
   std::optional<Schedule> with_producers(Schedule schedule, std::size_t consumer,
-                                         const std::vector<std::size_t>& producers, Misfit& misfit) const {
+                                         const std::vector<std::size_t>& producers, Misfit& misfit,
+                                         bool in_own_blocks = false) const {
     const int place = block_position(schedule.stages[consumer]);
     for (std::size_t producer : producers) {
       Stage& stage = schedule.stages[producer];
@@ -311,12 +403,16 @@ class Placing {
       const auto region = regions->find(id);
       if (region == regions->end()) return std::nullopt;
       bytes += size_of(region->second) * byte_size(graph_.op(id).dtype);
-      misfit = {id, why_not(id, region->second, *regions, blocks)};
+      misfit = {id, in_own_blocks ? "" : why_not(id, region->second, *regions, blocks)};
       if (bytes > most_bytes())
         misfit.why = "a block would keep " + in_kib(bytes) + " of such values; at most " + in_kib(most_bytes());
       if (!misfit.why.empty()) return std::nullopt;
-      stage.loops = inner_loops(graph_, id, region->second, target_);
-      stage.staging.clear();
+      std::optional<Stage> inner = lanes_in_turn(schedule, id, region->second);
+      if (!inner && !stage.staging.empty() && takes_turns(stage)) misfit.why = "its panels serve blocks of its own";
+      if (!inner && is_swept(stage)) misfit.why = "its sums lie in memory while pieces of its operands stay near";
+      if (!misfit.why.empty()) return std::nullopt;
+      stage.loops = inner ? std::move(inner->loops) : inner_loops(graph_, id, region->second, target_);
+      stage.staging = inner ? std::move(inner->staging) : std::vector<schedule::Staging>{};
       stage.prefetches.clear();
     }
     add_prefetches(schedule, consumer, producers, *regions);
@@ -430,6 +526,37 @@ class Placing {
       near &= here * element <= static_cast<double>(target_.l2_bytes) / 3 || here * blocks <= kMostReread * all;
     });
     return near ? "" : "its operands leave the second-level cache, and blocks would read them again";
+  }
+
+  /// Whether a reduction by lanes goes over its results for pieces of its elements.
+  bool is_swept(const Stage& stage) const {
+    const Compute& compute = compute_of(stage);
+    if (!compute.reduction || compute.reduction->order.kind != tensor::Order::Kind::Lanes) return false;
+    for (std::size_t k = 0; k < stage.loops.size(); ++k) {
+      if (schedule::is_sweep(stage, compute, k)) return true;
+    }
+    return false;
+  }
+
+  bool takes_turns(const Stage& stage) const {
+    const Compute& compute = compute_of(stage);
+    return compute.reduction && compute.reduction->order.kind == tensor::Order::Kind::Lanes &&
+           std::any_of(stage.loops.begin(), stage.loops.end(), [&](const Loop& loop) {
+             return loop.bind == Bind::Vector && loop.axis != compute.reduction->axes.back().name;
+           });
+  }
+
+  /// The loops for a region of a reduction by lanes, and a copy that is made before, of what nobody computes inside.
+  std::optional<Stage> lanes_in_turn(const Schedule& schedule, TensorId id, const std::vector<Region>& region) const {
+    std::optional<Stage> stage = turns_inside(graph_, id, region, target_);
+    if (!stage) return std::nullopt;
+    for (const Stage& other : schedule.stages) {
+      const bool inside = other.placement.kind == Placement::Kind::At;
+      for (const schedule::Staging& staging : stage->staging) {
+        if (inside && staging.tensor == other.compute) return std::nullopt;
+      }
+    }
+    return stage;
   }
 
   const tensor::Graph& graph_;

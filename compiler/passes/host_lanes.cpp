@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <vector>
 
 #include "compiler/passes/host_chooser.h"
@@ -15,30 +16,136 @@ namespace {
 /// of a block, and bytes of the sums that it keeps.
 constexpr double kMostOfColumns = 0.7;
 constexpr std::int64_t kLeastCutRows = 4, kMostCutRows = 129, kMostSumBytes = 464 << 10;
+/// Rows and vectors of tiles of which lanes take turns, how many lanes run together so that sums fill registers and no
+/// more lies in memory than need be, and what their work costs.
+struct TurnShape {
+  std::int64_t rows, vectors, together;
+  double cost;
+};
+constexpr TurnShape kTurnShapes[] = {{4, 3, 2, 1.0}, {3, 2, 4, 1.0}, {6, 2, 2, 1.06}};
+/// Registers that such tiles need.
+constexpr int kTurnRegisters = 32;
+/// A row of the last, smaller tile costs so much more.
+constexpr double kRestRows = 1.5;
+/// Elements of a panel must be used that often before turns pay for the copy.
+constexpr std::int64_t kWorthTurns = 128;
+/// Rows and columns of a tile with vectors along the reduction.
+constexpr std::int64_t kLanesRows = 3, kLanesTile = 8;
+/// Columns of a block, and blocks that there should be.
+constexpr std::int64_t kLanesColumns = 64, kLanesBlocks = 16;
 
 }  // namespace
 
-void HostChooser::lanes_loops(schedule::Stage& stage) const {
+const Axis* HostChooser::lanes_column() const {
   const Axis* column = nullptr;
   for (const Axis& axis : compute_.axes) {
     if (extent_of(axis) > 1 && !bounds_reduction(axis)) column = &axis;
   }
-  const auto each = static_cast<std::int64_t>(compute_.reduction->accumulators.size());
+  return column;
+}
+
+const Axis* HostChooser::lanes_row(const Axis& column) const {
   const Axis* row = nullptr;
+  if (compute_.reduction->accumulators.size() > 1) return row;
   for (const Axis& axis : compute_.axes) {
-    if (column == nullptr || each > 1 || &axis == column || extent_of(axis) <= 1 || bounds_reduction(axis)) continue;
+    if (&axis == &column || extent_of(axis) <= 1 || bounds_reduction(axis)) continue;
     const bool reuses = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
-      return access.in_step && access.depends_on(column->id) && !access.depends_on(axis.id);
+      return access.in_step && access.depends_on(column.id) && !access.depends_on(axis.id);
     });
     if (reuses && (row == nullptr || extent_of(axis) > extent_of(*row))) row = &axis;
   }
+  return row;
+}
+
+std::int64_t HostChooser::whole_extent(const Axis& axis) const {
+  for (const tensor::Op& op : graph_.ops) {
+    const auto* compute = std::get_if<tensor::Compute>(&op.kind);
+    if (compute == nullptr) continue;
+    for (const Axis& whole : compute->axes) {
+      if (whole.id == axis.id) return extent_of(whole);
+    }
+  }
+  return extent_of(axis);
+}
+
+std::optional<std::size_t> HostChooser::turn_panel(const Axis& column, const Axis& row) const {
+  std::optional<std::size_t> panel;
+  for (const Access& access : accesses_) {
+    if (!access.in_step || !access.depends_on(column.id)) continue;
+    if (panel || access.staged < 0 || access.guarded || access.depends_on(row.id)) return std::nullopt;
+    panel = static_cast<std::size_t>(access.staged);
+  }
+  if (!panel) return std::nullopt;
+  const schedule::Part* part = part_of(staged_[*panel], column.id);
+  const bool alone = part != nullptr && part->terms.size() == 1 && part->terms.front().coefficient == 1;
+  return alone && (is_constant(*panel) || whole_extent(row) >= kWorthTurns) ? panel : std::nullopt;
+}
+
+std::optional<HostChooser::TurnTile> HostChooser::turn_tile(const Axis& column, const Axis& row,
+                                                            std::int64_t elements) const {
+  std::optional<TurnTile> best;
+  for (const TurnShape& shape : kTurnShapes) {
+    const std::int64_t width = shape.vectors * lanes(), rest = extent_of(row) % shape.rows;
+    if (elements * width * 4 > target_.l1_bytes / 2) continue;
+    const double rows = static_cast<double>(extent_of(row) - rest) + kRestRows * static_cast<double>(rest);
+    const TurnTile tile{shape.rows, shape.vectors, compute_.reduction->order.lanes / shape.together,
+                        shape.cost * rows * static_cast<double>(ceil_div(extent_of(column), width) * width)};
+    if (!best || tile.cost < best->cost) best = tile;
+  }
+  return best;
+}
+
+std::optional<schedule::Stage> HostChooser::lanes_in_turn() const {
+  if (!by_lanes() || target_.vector_registers < kTurnRegisters || compute_.reduction->axes.size() != 1 ||
+      compute_.reduction->accumulators.size() != 1)
+    return std::nullopt;
+  const Axis& reduced = compute_.reduction->axes.front();
+  const std::int64_t elements = scalar::as_i64(reduced.extent).value_or(0), of_order = compute_.reduction->order.lanes;
+  const Axis* column = lanes_column();
+  const Axis* row = column == nullptr ? nullptr : lanes_row(*column);
+  if (row == nullptr || column != &compute_.axes.back() || elements < 1 || elements % of_order != 0 ||
+      extent_of(*column) < lanes() || lanes() != of_order)
+    return std::nullopt;
+  // Elsewhere it is not known that the vectors of a part begin where those of the panels do.
+  if (extent_of(*column) != whole_extent(*column)) return std::nullopt;
+  const std::optional<std::size_t> panel_number = turn_panel(*column, *row);
+  const std::optional<TurnTile> turn = turn_tile(*column, *row, elements);
+  if (!panel_number || !turn) return std::nullopt;
+
+  schedule::Stage stage;
+  stage.compute = op_.name;
+  const Tile tile{column, row, turn->rows, turn->vectors, 0, {}, 0};
+  const std::int64_t width = turn->vectors * lanes();
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != column && &axis != row && extent_of(axis) > 1) stage.loops.push_back({axis.name, 1, Bind::Block});
+  }
+  const std::int64_t wanted = std::max<std::int64_t>(1, 8 * kBlockOperations / (elements * width * turn->rows));
+  const std::int64_t rows = turn->rows * std::min(wanted, ceil_div(extent_of(*row), turn->rows));
+  stage.loops.push_back({column->name, width, Bind::Block});
+  stage.loops.push_back({row->name, rows, Bind::Block});
+  if (rows != turn->rows) stage.loops.push_back({row->name, turn->rows, Bind::Serial});
+  if (turn->apart < of_order) stage.loops.push_back({reduced.name, turn->apart, Bind::Unroll});
+  if (turn->apart > 1) stage.loops.push_back({reduced.name, 1, Bind::Serial});
+  add_tile(tile, lanes(), stage.loops);
+  stage.staging.push_back(panel(*panel_number, tile, width));
+  return stage;
+}
+
+void HostChooser::lanes_loops(schedule::Stage& stage) const {
+  if (std::optional<schedule::Stage> turns = lanes_in_turn()) {
+    stage = *std::move(turns);
+    return;
+  }
+  const Axis* column = lanes_column();
+  const Axis* row = column == nullptr ? nullptr : lanes_row(*column);
   if (column == nullptr) {
     stage.loops = element_blocks(reduction_size());
     add_reduction(stage.loops, 1, 0);
     return;
   }
   const bool wide = target_.vector_registers >= 32;
-  std::int64_t most = row == nullptr ? 4 : wide ? 8 : 4;
+  const auto each = static_cast<std::int64_t>(compute_.reduction->accumulators.size());
+  std::int64_t most = row == nullptr ? 4 : wide ? kLanesTile : 4;
   // Of short rows most is to merge the lanes, which as many rows as there are lanes do together.
   if (row == nullptr && reduction_ <= static_cast<double>(2 * compute_.reduction->order.lanes))
     most = compute_.reduction->order.lanes;
@@ -46,7 +153,8 @@ void HostChooser::lanes_loops(schedule::Stage& stage) const {
   if (each > 1) most = std::max<std::int64_t>(1, target_.vector_registers / 2 / each);
   const auto columns =
       static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::min(most, extent_of(*column)))));
-  const std::int64_t rows = row == nullptr || each > 1 ? 1 : std::min<std::int64_t>(wide ? 3 : 2, extent_of(*row));
+  const std::int64_t rows =
+      row == nullptr || each > 1 ? 1 : std::min<std::int64_t>(wide ? kLanesRows : 2, extent_of(*row));
   if (const std::int64_t piece = lanes_piece(columns, row, rows); piece > 0) {
     cut_lanes_blocks(*column, columns, *row, rows, piece, stage.loops);
   } else {
@@ -89,26 +197,35 @@ void HostChooser::cut_lanes_blocks(const Axis& column, std::int64_t columns, con
 
 void HostChooser::lanes_blocks(const Axis& column, std::int64_t columns, const Axis* row, std::int64_t rows,
                                std::vector<Loop>& loops) const {
+  std::int64_t blocks = 1;
   for (const Axis& axis : compute_.axes) {
-    if (&axis != &column && &axis != row && !is_not_shared(axis)) loops.push_back({axis.name, 1, Bind::Block});
+    if (&axis == &column || &axis == row || is_not_shared(axis)) continue;
+    loops.push_back({axis.name, 1, Bind::Block});
+    blocks *= extent_of(axis);
   }
   const double tile_operations = reduction_ * static_cast<double>(rows * columns);
-  const auto tiles =
-      static_cast<std::int64_t>(std::max(1.0, 4 * static_cast<double>(kBlockOperations) / tile_operations));
-  std::int64_t row_piece = rows, column_piece = columns;
-  if (row != nullptr) {
-    // Rows that pass by stay in the second-level cache for the next columns.
-    const double fitting = static_cast<double>(target_.l2_bytes) / 4 / (reduction_ * 4) / static_cast<double>(rows);
-    row_piece = rows * std::clamp<std::int64_t>(static_cast<std::int64_t>(fitting), 1, ceil_div(extent_of(*row), rows));
-    column_piece =
-        columns * std::min<std::int64_t>(ceil_div(tiles * rows, row_piece), ceil_div(extent_of(column), columns));
-    loops.push_back({row->name, row_piece, Bind::Block});
-  } else {
-    column_piece = columns * std::min(tiles, ceil_div(extent_of(column), columns));
+  const std::int64_t column_tiles = ceil_div(extent_of(column), columns);
+  if (row == nullptr) {
+    const auto tiles =
+        static_cast<std::int64_t>(std::max(1.0, 4 * static_cast<double>(kBlockOperations) / tile_operations));
+    const std::int64_t column_piece = columns * std::min(tiles, column_tiles);
+    loops.push_back({column.name, column_piece, Bind::Block});
+    if (column_piece != columns) loops.push_back({column.name, columns, Bind::Serial});
+    return;
   }
+  // Rows that pass by stay in the second-level cache for the next columns.
+  const double fitting = static_cast<double>(target_.l2_bytes) / 2 / (reduction_ * 4);
+  const std::int64_t row_tiles = ceil_div(extent_of(*row), rows);
+  const std::int64_t pieces = ceil_div(row_tiles, std::max<std::int64_t>(1, static_cast<std::int64_t>(fitting) / rows));
+  const std::int64_t row_piece = rows * ceil_div(row_tiles, pieces);
+  std::int64_t column_piece = columns * std::min(ceil_div(kLanesColumns, columns), column_tiles);
+  while (column_piece % 2 == 0 && column_piece / 2 % columns == 0 &&
+         blocks * pieces * ceil_div(extent_of(column), column_piece) < kLanesBlocks)
+    column_piece /= 2;
+  loops.push_back({row->name, row_piece, Bind::Block});
   loops.push_back({column.name, column_piece, Bind::Block});
   if (column_piece != columns) loops.push_back({column.name, columns, Bind::Serial});
-  if (row != nullptr && row_piece != rows) loops.push_back({row->name, rows, Bind::Serial});
+  if (row_piece != rows) loops.push_back({row->name, rows, Bind::Serial});
 }
 
 }  // namespace corrloom::passes::host

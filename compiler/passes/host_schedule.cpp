@@ -160,6 +160,31 @@ bool HostChooser::bounds_reduction(const Axis& axis) const {
 }  // namespace corrloom::passes::host
 
 namespace corrloom::passes {
+namespace {
+
+/// The op with the extents of a region of it.
+tensor::Op part_of(const tensor::Graph& graph, tensor::TensorId id, const std::vector<schedule::Region>& region) {
+  tensor::Op part = graph.op(id);
+  auto& axes = std::get<tensor::Compute>(part.kind).axes;
+  for (std::size_t k = 0; k < axes.size(); ++k) axes[k].extent = scalar::constant_i64(region[k].size);
+  return part;
+}
+
+/// The same loops inside another compute: blocks become loops.
+std::vector<schedule::Loop> as_inner(std::vector<schedule::Loop> loops, const tensor::Op& part) {
+  for (schedule::Loop& loop : loops) {
+    if (loop.bind == schedule::Bind::Block) loop.bind = schedule::Bind::Serial;
+  }
+  // An axis of one element here may have more in the whole.
+  for (const tensor::Axis& axis : std::get<tensor::Compute>(part.kind).axes) {
+    const bool walked =
+        std::any_of(loops.begin(), loops.end(), [&](const schedule::Loop& loop) { return loop.axis == axis.name; });
+    if (!walked) loops.insert(loops.begin(), {axis.name, 1, schedule::Bind::Serial});
+  }
+  return loops;
+}
+
+}  // namespace
 
 schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, const kernel::Target& target,
                            bool may_copy, const std::vector<bool>& constant, Choice* choice) {
@@ -168,20 +193,17 @@ schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, con
 
 std::vector<schedule::Loop> inner_loops(const tensor::Graph& graph, tensor::TensorId id,
                                         const std::vector<schedule::Region>& region, const kernel::Target& target) {
-  tensor::Op part = graph.op(id);
-  auto& axes = std::get<tensor::Compute>(part.kind).axes;
-  for (std::size_t k = 0; k < axes.size(); ++k) axes[k].extent = scalar::constant_i64(region[k].size);
-  std::vector<schedule::Loop> loops = host_stage(graph, part, target, /*may_copy=*/false).loops;
-  for (schedule::Loop& loop : loops) {
-    if (loop.bind == schedule::Bind::Block) loop.bind = schedule::Bind::Serial;
-  }
-  // An axis of one element here may have more in the whole.
-  for (const tensor::Axis& axis : axes) {
-    const bool walked =
-        std::any_of(loops.begin(), loops.end(), [&](const schedule::Loop& loop) { return loop.axis == axis.name; });
-    if (!walked) loops.insert(loops.begin(), {axis.name, 1, schedule::Bind::Serial});
-  }
-  return loops;
+  const tensor::Op part = part_of(graph, id, region);
+  return as_inner(host_stage(graph, part, target, /*may_copy=*/false).loops, part);
+}
+
+std::optional<schedule::Stage> turns_inside(const tensor::Graph& graph, tensor::TensorId id,
+                                            const std::vector<schedule::Region>& region, const kernel::Target& target) {
+  const tensor::Op part = part_of(graph, id, region);
+  std::optional<schedule::Stage> stage =
+      host::HostChooser(graph, part, target, /*may_copy=*/true, {}, nullptr).lanes_in_turn();
+  if (stage) stage->loops = as_inner(std::move(stage->loops), part);
+  return stage;
 }
 
 }  // namespace corrloom::passes

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "compiler/passes/choice.h"
@@ -32,5 +33,10 @@ schedule::Stage host_stage(const tensor::Graph& graph, const tensor::Op& op, con
 /// The loops of a compute for a region of it inside another one's, chosen as if that were all; blocks become loops.
 std::vector<schedule::Loop> inner_loops(const tensor::Graph& graph, tensor::TensorId id,
                                         const std::vector<schedule::Region>& region, const kernel::Target& target);
+
+/// The same, and copies, for a reduction by lanes whose lanes had better take turns; copies are of whole operands, and
+/// made before. Nothing for others.
+std::optional<schedule::Stage> turns_inside(const tensor::Graph& graph, tensor::TensorId id,
+                                            const std::vector<schedule::Region>& region, const kernel::Target& target);
 
 }  // namespace corrloom::passes

@@ -483,7 +483,9 @@ void ComputeLowering::register_tile(std::size_t level, const Tiles& tiles) {
   if (level < levels_.size() && runs_along(level)) return running_tile(level, tiles);
   std::vector<Point> tile_points = points_of(level, tiles);
   Accumulators accumulators(tile_points.size());
-  if (compute_.reduction) {
+  if (lanes_take_turns()) {
+    accumulators = reduce_in_turn(tile_points);
+  } else if (compute_.reduction) {
     accumulators = reduce(level, tile_points, initial(tile_points));
     if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes) merge_lanes(tile_points, accumulators);
   }

@@ -155,15 +155,28 @@ class ComputeLowering {
                             std::size_t next);
   bool rows_fill_lanes() const;
   Accumulators reduce_lanes(std::size_t first, std::vector<Point>& tile_points, Accumulators accumulators);
+  /// A reduction to the largest or smallest of such elements.
+  struct Extreme {
+    bool is_max;
+    scalar::Expr element;
+  };
+  std::optional<Extreme> extreme_of_step() const;
+  loop::ValueId bits_of(loop::ValueId value);
+  std::vector<loop::ValueId> tracked(loop::ValueId extreme);
+  std::vector<loop::ValueId> with_element(const Extreme& extreme, const std::vector<loop::ValueId>& before,
+                                          loop::ValueId element);
+  loop::ValueId untracked(const std::vector<loop::ValueId>& state);
   Accumulators lanes_step(std::span<const tensor::Axis> axes, const std::vector<loop::ValueId>& extents,
                           loop::ValueId number, loop::ValueId mask, const std::vector<Point>& tile_points,
-                          const Accumulators& before);
+                          const Accumulators& before, const std::optional<Extreme>& extreme);
   std::size_t independent_copies(std::size_t points) const;
   using StepAt = std::function<Accumulators(loop::ValueId number, loop::ValueId mask, const Accumulators& before)>;
   Accumulators reduce_copies(const std::string& name, loop::ValueId rounds, std::int64_t copies, int lanes,
-                             const Accumulators& start, const Accumulators& fresh, const StepAt& step_at);
+                             const Accumulators& start, const Accumulators& fresh, const StepAt& step_at,
+                             bool is_tracked);
   static std::vector<loop::ValueId> flatten(const Accumulators& accumulators);
   Accumulators unflatten(std::span<const loop::ValueId> flat) const;
+  static Accumulators unflatten(std::span<const loop::ValueId> flat, std::size_t each);
   Accumulators step(std::vector<Point>& tile_points, const Accumulators& accumulators);
   std::vector<loop::ValueId> step(const Point& point, const std::vector<loop::ValueId>& accumulators);
   Accumulators reduce_window(scalar::AxisId axis, loop::ValueId base, std::int64_t taps,
@@ -177,6 +190,13 @@ class ComputeLowering {
   };
   Window window_of(scalar::AxisId reduced) const;
   void merge_lanes(std::vector<Point>& points, Accumulators& accumulators);
+  bool lanes_take_turns() const;
+  Accumulators reduce_in_turn(std::vector<Point>& tile_points);
+  Accumulators turn(loop::ValueId number, std::int64_t turns, loop::ValueId rounds, std::vector<Point>& tile_points,
+                    const Accumulators& start);
+  std::vector<loop::ValueId> merged_parts(std::vector<std::vector<loop::ValueId>> parts, const Point& point, int width);
+  void forget_reduction(std::vector<Point>& tile_points) const;
+  loop::BufferId turn_buffer(DType dtype, std::int64_t turns, std::size_t values, int width);
   std::vector<loop::ValueId> merged(std::vector<std::vector<loop::ValueId>> run, const Point& point);
   std::vector<std::vector<std::size_t>> runs_of(const std::vector<Point>& points) const;
   Accumulators initial(const std::vector<Point>& tile_points);
@@ -229,6 +249,14 @@ class ComputeLowering {
   Sweep sweep_ = Sweep::None;
   std::vector<loop::BufferId> sums_;       ///< of each accumulator, while there are sweeps
   std::vector<loop::ValueId> sum_origin_;  ///< the element of each output axis with which they begin
+  /// Holds what the turns of lanes leave of so many vectors.
+  struct TurnBuffer {
+    DType dtype;
+    int width;
+    std::size_t values;
+    loop::BufferId id;
+  };
+  std::vector<TurnBuffer> turn_buffers_;
 };
 
 }  // namespace corrloom::passes

@@ -21,6 +21,7 @@
 #include "compiler/passes/set_orders.h"
 #include "compiler/passes/specialise.h"
 #include "compiler/passes/split_axes.h"
+#include "compiler/passes/split_epilogue.h"
 #include "compiler/passes/unwrap_remainders.h"
 #include "ir/base/errors.h"
 #include "ir/loop/text.h"
@@ -51,6 +52,7 @@ constexpr TensorPass kTensorPasses[] = {
     {"pack_dots", pack_dots, "lets sums of products of bytes take four at a time"},
     {"delay_overwrites", delay_overwrites, "moves results in the storage of an input behind what reads the input"},
     {"expand_functions", expand_functions, "writes functions in terms of primitives"},
+    {"split_epilogue", split_epilogue, "gives long bodies of reductions by lanes vectors of their own"},
     {"name_uniquely", name_uniquely, "gives ops and axes names of their own"},
 };
 
@@ -92,6 +94,8 @@ constexpr Order kOrder[] = {
     {"canonicalise", "pack_dots", "axes that merge make longer sums"},
     {"pack_dots", "delay_overwrites", "packing reads inputs"},
     {"fuse_epilogue", "expand_functions", "functions in bodies are counted as one operation"},
+    {"expand_functions", "split_epilogue", "what is split off is as long as its operations are"},
+    {"fuse_epilogue", "split_epilogue", "what is split off would be folded in again"},
 };
 
 constexpr std::size_t position(std::string_view name) {

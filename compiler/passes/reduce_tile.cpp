@@ -296,7 +296,7 @@ bool ComputeLowering::rows_fill_lanes() const {
 
 /// Reduction axes `first` and after in the lanes of a vector: whole vectors of consecutive elements, then a masked one
 /// for the rest. Where no order changes the bits, few points have several accumulators each, so that vectors do not
-/// wait for one another.
+/// wait for one another. A maximum or minimum is tracked as three values until the end.
 ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, std::vector<Point>& tile_points,
                                                             Accumulators accumulators) {
   const std::span<const tensor::Axis> axes(compute_.reduction->axes.begin() + static_cast<std::ptrdiff_t>(first),
@@ -314,8 +314,13 @@ ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, s
     extents.push_back(trips_of(axis.id, tile_points.front(), reached));
     count = builder_.apply(Opcode::Mul, {count, extents.back()});
   }
+  const std::optional<Extreme> extreme = extreme_of_step();
+  if (extreme) {
+    for (std::vector<ValueId>& value : accumulators) value = tracked(value.front());
+  }
+  const std::size_t each = accumulators.front().size();
   const auto step_at = [&](ValueId number, ValueId mask, const Accumulators& before) {
-    return lanes_step(axes, extents, builder_.add(base, number), mask, tile_points, before);
+    return lanes_step(axes, extents, builder_.add(base, number), mask, tile_points, before, extreme);
   };
   const ValueId full = builder_.apply(Opcode::FloorDiv, {count, builder_.index(lanes)});
   const std::string& name = graph_.axis_names[static_cast<std::size_t>(axes.back().id.index)];
@@ -324,25 +329,34 @@ ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, s
   const std::optional<std::int64_t> trips = builder_.as_index(full);
   if (copies > 1 && (!trips || *trips >= 2 * copies)) {
     const ValueId rounds = builder_.apply(Opcode::FloorDiv, {full, builder_.index(copies)});
-    accumulators = reduce_copies(name, rounds, copies, lanes, accumulators, initial(tile_points), step_at);
+    Accumulators fresh = initial(tile_points);
+    for (std::vector<ValueId>& value : fresh) value = extreme ? tracked(value.front()) : value;
+    accumulators = reduce_copies(name, rounds, copies, lanes, accumulators, fresh, step_at, extreme.has_value());
     done = builder_.mul(rounds, copies);
   }
   const auto body = [&](ValueId number, std::span<const ValueId> values) {
-    return flatten(step_at(builder_.mul(builder_.add(done, number), lanes), {}, unflatten(values)));
+    return flatten(step_at(builder_.mul(builder_.add(done, number), lanes), {}, unflatten(values, each)));
   };
   accumulators = unflatten(
-      builder_.for_loop(name, builder_.apply(Opcode::Sub, {full, done}), Binding::Serial, flatten(accumulators), body));
+      builder_.for_loop(name, builder_.apply(Opcode::Sub, {full, done}), Binding::Serial, flatten(accumulators), body),
+      each);
   const ValueId rest = builder_.apply(Opcode::Mod, {count, builder_.index(lanes)});
-  if (builder_.as_index(rest) == std::optional<std::int64_t>(0)) return accumulators;
-  const ValueId mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), rest});
-  return step_at(builder_.mul(full, lanes), mask, accumulators);
+  if (builder_.as_index(rest) != std::optional<std::int64_t>(0)) {
+    const ValueId mask = builder_.apply(Opcode::Lt, {builder_.ramp(builder_.index(0), 1, lanes), rest});
+    accumulators = step_at(builder_.mul(full, lanes), mask, accumulators);
+  }
+  if (extreme) {
+    for (std::vector<ValueId>& value : accumulators) value = {untracked(value)};
+  }
+  return accumulators;
 }
 
 /// One vector of elements at every point: element `number` + lane, as indices of the axes, the last one fastest.
 ComputeLowering::Accumulators ComputeLowering::lanes_step(std::span<const tensor::Axis> axes,
                                                           const std::vector<ValueId>& extents, ValueId number,
                                                           ValueId mask, const std::vector<Point>& tile_points,
-                                                          const Accumulators& before) {
+                                                          const Accumulators& before,
+                                                          const std::optional<Extreme>& extreme) {
   const int lanes = static_cast<int>(compute_.reduction->order.lanes);
   Point at;
   ValueId rest = builder_.ramp(number, 1, lanes);
@@ -355,13 +369,16 @@ ComputeLowering::Accumulators ComputeLowering::lanes_step(std::span<const tensor
   for (std::size_t k = 0; k < tile_points.size(); ++k) {
     Point& point = points.emplace_back(tile_points[k]);
     for (const auto& [axis, value] : at) point[axis] = value;
-    out.emplace_back();
-    for (std::size_t a = 0; a < compute_.reduction->accumulators.size(); ++a) {
-      ValueId after =
-          builder_.splat(evaluate(compute_.reduction->accumulators[a].step, point, before[k], {}, mask), lanes);
-      if (mask) after = builder_.apply(Opcode::Select, {mask, after, before[k][a]});
-      out.back().push_back(after);
+    if (extreme) {
+      const ValueId element = builder_.splat(evaluate(extreme->element, point, {}, {}, mask), lanes);
+      out.push_back(with_element(*extreme, before[k], element));
+    } else {
+      out.emplace_back();
+      for (const Accumulator& accumulator : compute_.reduction->accumulators)
+        out.back().push_back(builder_.splat(evaluate(accumulator.step, point, before[k], {}, mask), lanes));
     }
+    for (std::size_t a = 0; mask && a < out.back().size(); ++a)
+      out.back()[a] = builder_.apply(Opcode::Select, {mask, out.back()[a], before[k][a]});
   }
   if (mask) return out;
   for (const Accumulator& accumulator : compute_.reduction->accumulators) prefetch(accumulator.step, points);
@@ -378,12 +395,14 @@ std::size_t ComputeLowering::independent_copies(std::size_t points) const {
 /// `start`, the others begin `fresh`.
 ComputeLowering::Accumulators ComputeLowering::reduce_copies(const std::string& name, ValueId rounds,
                                                              std::int64_t copies, int lanes, const Accumulators& start,
-                                                             const Accumulators& fresh, const StepAt& step_at) {
+                                                             const Accumulators& fresh, const StepAt& step_at,
+                                                             bool is_tracked) {
+  const std::size_t each = start.front().size();
   const std::vector<ValueId> one = flatten(start), other_one = flatten(fresh);
   std::vector<ValueId> inits = one;
   for (std::int64_t copy = 1; copy < copies; ++copy) inits.insert(inits.end(), other_one.begin(), other_one.end());
   const auto part = [&](std::span<const ValueId> values, std::int64_t copy) {
-    return unflatten(values.subspan(static_cast<std::size_t>(copy) * one.size(), one.size()));
+    return unflatten(values.subspan(static_cast<std::size_t>(copy) * one.size(), one.size()), each);
   };
   const auto body = [&](ValueId round, std::span<const ValueId> values) {
     std::vector<ValueId> out;
@@ -395,15 +414,25 @@ ComputeLowering::Accumulators ComputeLowering::reduce_copies(const std::string& 
     return out;
   };
   const std::vector<ValueId> all = builder_.for_loop(name, rounds, Binding::Serial, inits, body);
-  Accumulators merged_values = part(all, 0);
+  const auto made_by = [&](std::int64_t copy) {
+    Accumulators values = part(all, copy);
+    for (std::vector<ValueId>& value : values) {
+      if (is_tracked) value = {untracked(value)};
+    }
+    return values;
+  };
+  Accumulators merged_values = made_by(0);
   for (std::int64_t copy = 1; copy < copies; ++copy) {
-    const Accumulators other = part(all, copy);
+    const Accumulators other = made_by(copy);
     for (std::size_t k = 0; k < merged_values.size(); ++k) {
       const std::vector<ValueId> before = merged_values[k];
       for (std::size_t a = 0; a < before.size(); ++a)
         merged_values[k][a] =
             builder_.splat(evaluate(compute_.reduction->accumulators[a].merge, {}, before, other[k], {}), lanes);
     }
+  }
+  for (std::vector<ValueId>& value : merged_values) {
+    if (is_tracked) value = tracked(value.front());
   }
   return merged_values;
 }
@@ -415,7 +444,10 @@ std::vector<ValueId> ComputeLowering::flatten(const Accumulators& accumulators) 
 }
 
 ComputeLowering::Accumulators ComputeLowering::unflatten(std::span<const ValueId> flat) const {
-  const std::size_t each = compute_.reduction->accumulators.size();
+  return unflatten(flat, compute_.reduction->accumulators.size());
+}
+
+ComputeLowering::Accumulators ComputeLowering::unflatten(std::span<const ValueId> flat, std::size_t each) {
   Accumulators out;
   for (std::size_t k = 0; k < flat.size(); k += each)
     out.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(k),

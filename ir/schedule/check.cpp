@@ -14,6 +14,8 @@ using tensor::Compute;
 
 /// What all buffers that a kernel makes for itself may take: they live on the stacks of a pool's threads.
 constexpr std::int64_t kMaxInsideBytes = 480 << 10;
+/// Beside them, what lanes that take turns may leave of the tile of a compute.
+constexpr std::int64_t kMaxTurnBytes = 32 << 10;
 
 /// Checks the stage of one compute.
 class StageCheck {
@@ -193,6 +195,7 @@ class StageCheck {
 
   /// Cuts and unrolled loops need an extent that is known; cuts have serial outer loops, and single steps at the end.
   void check_cuts() {
+    if (by_lanes() && lanes_take_turns()) return check_turns();
     for (std::size_t k = 0; k < stage_.loops.size(); ++k) {
       const Loop& loop = stage_.loops[k];
       const tensor::Axis* axis = reduction_axis(loop.axis);
@@ -212,6 +215,47 @@ class StageCheck {
   bool keeps_lanes(std::size_t loop) const {
     return is_sweep(stage_, compute_, loop) && compute_.reduction->axes.size() == 1 &&
            stage_.loops[loop].step % compute_.reduction->order.lanes == 0;
+  }
+
+  /// With the vectors along the result, the loops of the reduction walk the lanes of its order.
+  bool lanes_take_turns() const {
+    return std::any_of(stage_.loops.begin(), stage_.loops.end(), [&](const Loop& loop) {
+      return loop.bind == Bind::Vector && reduction_axis(loop.axis) == nullptr;
+    });
+  }
+
+  /// Lanes so far apart may run together in an unrolled loop. There is one axis, in whole vectors of lanes.
+  void check_turns() {
+    const std::int64_t lanes = compute_.reduction->order.lanes;
+    const std::vector<tensor::Axis>& axes = compute_.reduction->axes;
+    const std::optional<std::int64_t> extent = scalar::as_i64(axes.front().extent);
+    if (axes.size() != 1 || !extent || *extent % lanes != 0)
+      return report("lets lanes take turns in a reduction that has not one axis of a multiple of " +
+                    std::to_string(lanes) + " elements");
+    for (const Loop& loop : stage_.loops) {
+      if (reduction_axis(loop.axis) == nullptr || loop.step == 1) continue;
+      if (loop.bind != Bind::Unroll || loop.step < 1 || lanes % loop.step != 0 || loop.step == lanes)
+        report("walks the lanes of " + loop.axis + " by " + std::to_string(loop.step) +
+               ": lanes so far apart that run together are unrolled, by a divisor of " + std::to_string(lanes));
+    }
+    check_turn_memory(lanes);
+  }
+
+  /// What the turns leave of the tile lies in memory.
+  void check_turn_memory(std::int64_t turns) {
+    std::size_t first = 0;
+    while (first < stage_.loops.size() && reduction_axis(stage_.loops[first].axis) == nullptr) ++first;
+    if (first == stage_.loops.size()) return;
+    if (stage_.loops[first].bind == Bind::Unroll) turns = stage_.loops[first].step;
+    std::int64_t bytes = 0;
+    for (const tensor::Accumulator& accumulator : compute_.reduction->accumulators)
+      bytes += turns * byte_size(accumulator.dtype);
+    for (const std::optional<std::int64_t>& size : swept_sizes(stage_, compute_, first)) {
+      if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) bytes = kMaxTurnBytes + 1;
+    }
+    if (bytes > kMaxTurnBytes)
+      report("keeps " + std::to_string(bytes) + " bytes of what lanes leave of a tile, at most " +
+             std::to_string(kMaxTurnBytes) + " are possible");
   }
 
   /// The points of a register tile run through the reduction together.
@@ -241,9 +285,8 @@ class StageCheck {
       if (loop.bind == Bind::Vector) {
         ++vectors;
         const bool reduction = reduction_axis(loop.axis) != nullptr;
-        if (reduction != lanes)
-          report(lanes ? "has vectors along " + loop.axis + ", wanted the last reduction axis, whose order is by lanes"
-                       : "has vectors along the reduction axis " + loop.axis + ", whose order is not by lanes");
+        if (reduction && !lanes)
+          report("has vectors along the reduction axis " + loop.axis + ", whose order is not by lanes");
         if (!reduction && (k + 1 != stage_.loops.size() || !enclosing.contains(loop.axis)))
           report("wants vectors along " + loop.axis +
                  ": such a loop is the last one, inside another loop over the axis");
@@ -305,7 +348,11 @@ class PlacementCheck {
       if (output.storage_of)
         return report(stage, "inside another compute, but a result takes over the storage of an argument");
     }
-    if (!stage.staging.empty()) return report(stage, "inside another compute, so it cannot have copies of its own");
+    for (const Staging& staging : stage.staging) {
+      const Stage* copied = stage_named(staging.tensor);
+      if (copied != nullptr && copied->placement.kind == Placement::Kind::At)
+        return report(stage, "inside another compute, so it cannot have a copy of all of %" + staging.tensor);
+    }
     if (reads_are_checked(stage))
       return report(stage, "inside another compute, but it has reads that are checked while it runs");
     check_readers(stage, *consumer);

@@ -65,9 +65,10 @@ struct Prefetch {
 
 /// The schedule of one compute. `loops` are outermost first: outputs' Block and Thread loops, then Serial ones, then
 /// the reduction's loops, and below them only Unroll and Vector loops of output axes: the register tile. With
-/// Order::Lanes the innermost loop is the Vector loop of the last reduction axis. A Serial loop in steps of the first
-/// reduction axis may stand before Serial loops of outputs: a sweep over the results for each step, with the sums kept
-/// in memory between sweeps.
+/// Order::Lanes the last loop of the reduction is the Vector loop of its last axis. Or the vectors run along the
+/// result, and the loops of the reduction, which has one axis, walk the lanes of the order: `k by 8 unroll`, `k by 1`:
+/// those 8 apart together, the others taking turns. A Serial loop in steps of the first reduction axis may stand before
+/// Serial loops of outputs: a sweep over the results for each step, with the sums kept in memory between sweeps.
 struct Stage {
   std::string compute;
   Placement placement = {};

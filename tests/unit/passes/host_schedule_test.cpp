@@ -653,6 +653,83 @@ graph @g(%a: f32[1024, 1024], %b: f32[1024, 1024]) -> (%y) {
   EXPECT_LT(panels, tiles);
 }
 
+/// Rows and columns of products over so many elements, by lanes.
+schedule::Stage stage_of_product(std::int64_t elements, std::int64_t rows = 512) {
+  const std::string k = std::to_string(elements), n = std::to_string(rows);
+  PassContext ctx = wide_host();
+  ctx.target.l1_bytes = 48 << 10;
+  const tensor::Graph graph = parsed("graph @g(%x: f32[" + n + ", " + k + "], %w: f32[768, " + k + R"(]) -> (%y) {
+  %y: f32[)" + n +
+                                     ", 768] = compute [i: " + n + ", j: 768] reduce [k: " + k + R"(] lanes(16) {
+    acc %s: f32 = 0.0:f32 step fma(%x[i, k], %w[j, k], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+  return choose_schedule(graph, ctx).stages.at(0);
+}
+
+bool lanes_take_turns(const schedule::Stage& stage) {
+  return std::any_of(stage.loops.begin(), stage.loops.end(), [](const schedule::Loop& loop) {
+    return loop.axis == "j" && loop.bind == schedule::Bind::Vector;
+  });
+}
+
+TEST(HostSchedule, LanesOfShortReductionsTakeTurns) {
+  // A tree of shuffles costs more than a few steps. Panels of many do not stay in the nearest cache.
+  EXPECT_TRUE(lanes_take_turns(stage_of_product(64)));
+  EXPECT_FALSE(lanes_take_turns(stage_of_product(768)));
+  // Few rows are not worth a copy, and the order needs whole vectors.
+  EXPECT_FALSE(lanes_take_turns(stage_of_product(64, 12)));
+  EXPECT_FALSE(lanes_take_turns(stage_of_product(60)));
+}
+
+TEST(HostFusion, PanelsOfAWholeOperandServeManyRows) {
+  // Scores of a block of queries: the packed keys are walked once for each block.
+  PassContext ctx = wide_host();
+  ctx.target.l1_bytes = 48 << 10;
+  const tensor::Graph graph = parsed(R"(
+graph @g(%q: f32[512, 64], %k: f32[512, 64], %v: f32[512, 64]) -> (%y) {
+  %s: f32[512, 512] = compute [n: 512, m: 512] reduce [d: 64] lanes(16) {
+    acc %t: f32 = 0.0:f32 step fma(%q[n, d], %k[m, d], %t) merge add(%t, %t.other)
+    yield %t
+  }
+  %y: f32[512, 64] = compute [i: 512, j: 64] reduce [e: 512] ascending {
+    acc %u: f32 = 0.0:f32 step fma(%s[i, e], %v[e, j], %u) merge add(%u, %u.other)
+    yield %u
+  }
+}
+)");
+  const schedule::Schedule schedule = choose_schedule(graph, ctx);
+  ASSERT_EQ(schedule.stages.at(0).placement.kind, schedule::Placement::Kind::At);
+  EXPECT_EQ(schedule.stages.at(0).staging.size(), 1u);
+  std::int64_t rows = 0;
+  for (const schedule::Loop& loop : schedule.stages.at(1).loops) {
+    if (loop.axis == "i" && loop.bind == schedule::Bind::Block) rows = loop.step;
+  }
+  EXPECT_GE(rows, 12);
+}
+
+TEST(HostFusion, WhatFollowsAReductionByLanesIsDoneInItsBlocks) {
+  PassContext ctx = wide_host();
+  ctx.target.l1_bytes = 48 << 10;
+  ctx.target.l2_bytes = 1 << 20;
+  const tensor::Graph graph = parsed(R"(
+graph @g(%x: f32[512, 768], %w: f32[3072, 768]) -> (%y) {
+  %y.sum: f32[512, 3072] = compute [n: 512, o: 3072] reduce [k: 768] lanes(16) {
+    acc %s: f32 = 0.0:f32 step fma(%x[n, k], %w[o, k], %s) merge add(%s, %s.other)
+    yield %s
+  }
+  %y: f32[512, 3072] = compute [i: 512, j: 3072] {
+    yield mul(%y.sum[i, j], %y.sum[i, j])
+  }
+}
+)");
+  const schedule::Schedule schedule = choose_schedule(graph, ctx);
+  EXPECT_EQ(schedule.stages.at(0).placement.kind, schedule::Placement::Kind::At);
+  EXPECT_EQ(schedule.stages.at(1).loops.back(), (schedule::Loop{"j", 1, schedule::Bind::Vector}));
+}
+
 TEST(HostFusion, NothingIsComputedTwiceForARaggedBlock) {
   // Ten columns are more than one block of eight: the hidden layer must not be computed for each of them.
   PassContext ctx = wide_host();

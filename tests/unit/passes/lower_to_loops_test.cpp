@@ -137,7 +137,9 @@ class RandomSchedule {
     schedule::Stage stage;
     stage.compute = name;
     std::vector<schedule::Loop> blocks, serial, tile, vector;
-    const std::int64_t vector_axis = lanes ? -1 : below(static_cast<std::int64_t>(compute.axes.size()) + 1) - 1;
+    const bool may_turn = lanes && lanes_divide(*compute.reduction) && chance(70);
+    const std::int64_t vector_axis =
+        lanes && !may_turn ? -1 : below(static_cast<std::int64_t>(compute.axes.size()) + 1) - 1;
     for (std::size_t k = 0; k < compute.axes.size(); ++k) {
       const tensor::Axis& axis = compute.axes[k];
       if (scalar::is_constant_i64(axis.extent, 1) && chance(80)) continue;
@@ -163,7 +165,8 @@ class RandomSchedule {
     std::shuffle(blocks.begin(), blocks.end(), random_);
     std::shuffle(tile.begin(), tile.end(), random_);
     stage.streaming = chance(30);
-    const std::int64_t sweep = compute.reduction ? sweep_step(*compute.reduction) : 0;
+    const bool turns = lanes && !vector.empty();
+    const std::int64_t sweep = compute.reduction && !turns ? sweep_step(*compute.reduction) : 0;
     if (sweep > 0 && !serial.empty()) {
       const auto place = serial.begin() + below(static_cast<std::int64_t>(serial.size()));
       serial.insert(place, {compute.reduction->axes.front().name, sweep, Bind::Serial});
@@ -171,7 +174,9 @@ class RandomSchedule {
     }
     stage.loops = blocks;
     stage.loops.insert(stage.loops.end(), serial.begin(), serial.end());
-    if (compute.reduction) {
+    if (turns) {
+      add_turns(*compute.reduction, stage);
+    } else if (compute.reduction) {
       for (std::size_t k = 0; k < compute.reduction->axes.size(); ++k) {
         const tensor::Axis& axis = compute.reduction->axes[k];
         const bool known = scalar::as_i64(axis.extent).has_value();
@@ -189,6 +194,21 @@ class RandomSchedule {
     add_copies(compute, name, stage);
     add_prefetches(compute, name, stage);
     return stage;
+  }
+
+  static bool lanes_divide(const tensor::Reduction& reduction) {
+    const std::optional<std::int64_t> extent = scalar::as_i64(reduction.axes.back().extent);
+    return reduction.axes.size() == 1 && extent && *extent % reduction.order.lanes == 0;
+  }
+
+  /// Loops over the lanes of the order: some together, the others one after the other.
+  void add_turns(const tensor::Reduction& reduction, schedule::Stage& stage) {
+    const std::string& axis = reduction.axes.front().name;
+    std::int64_t apart = reduction.order.lanes;
+    for (int halvings = static_cast<int>(below(6)); halvings > 0 && apart > 1; --halvings) apart /= 2;
+    if (apart < reduction.order.lanes) stage.loops.push_back({axis, apart, schedule::Bind::Unroll});
+    if (apart > 1) stage.loops.push_back({axis, 1, schedule::Bind::Serial});
+    ++turned;
   }
 
   /// Elements of the first reduction axis that a sweep over results adds, or 0.
@@ -279,7 +299,7 @@ class RandomSchedule {
   std::mt19937_64 random_;
 
  public:
-  int placed_inside = 0, swept = 0, copied_inside = 0;
+  int placed_inside = 0, swept = 0, copied_inside = 0, turned = 0;
 };
 
 /// A graph of any ops.
@@ -395,6 +415,76 @@ TEST(LowerToLoops, NoScheduleChangesABit) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     expect_loops_mean_the_graph(any_case(seed), seed, small_host(), any_schedule(seed));
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(LowerToLoops, LanesThatTakeTurnsChangeNoBit) {
+  // Sums, and two accumulators of which the order matters; extents that leave rests of tiles and vectors.
+  for (const char* step : {"add(%s, mul(%X[n, k], %W[o, k])) merge add(%s, %s.other)",
+                           "max(%s, sub(%X[n, k], %W[o, k])) merge max(%s, %s.other)"}) {
+    int turned = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      testing::RandomCase linear{testing::parsed(R"(graph @g(%X: f32[7, 48], %W: f32[21, 48]) -> (%Y) {
+  %Y: f32[7, 21] = compute [n: 7, o: 21] reduce [k: 48] lanes(16) {
+    acc %s: f32 = 0.0:f32 step )" + std::string(step) +
+                                                 R"(
+    yield mul(%s, 0.5:f32)
+  }
+}
+)"),
+                                 {{DType::F32, {7, 48}, {}}, {DType::F32, {21, 48}, {}}},
+                                 {}};
+      std::mt19937_64 random(seed);
+      for (Array& input : linear.inputs) {
+        for (std::int64_t k = 0; k < input.extents[0] * input.extents[1]; ++k)
+          input.bits.push_back(scalar::Value::f32(static_cast<float>(random() % 2001) / 7 - 140).bits);
+      }
+      expect_loops_mean_the_graph(std::move(linear), seed, small_host(), [&](const tensor::Graph& graph, PassContext&) {
+        RandomSchedule any(graph, seed);
+        schedule::Schedule schedule = any.run();
+        turned += any.turned;
+        return schedule;
+      });
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(turned, 10);
+  }
+}
+
+TEST(LowerToLoops, ExtremesByLanesKeepNanAndTheSignsOfZeros) {
+  const std::vector<double> numbers = {-0.0,
+                                       0.0,
+                                       1.5,
+                                       -2.0,
+                                       std::numeric_limits<double>::infinity(),
+                                       -std::numeric_limits<double>::infinity(),
+                                       std::numeric_limits<double>::quiet_NaN()};
+  for (const std::string dtype : {"f32", "f64"}) {
+    for (const std::string extreme : {"max", "min"}) {
+      for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        // One row has several accumulators; a few have one each. Some seeds draw from zeros alone, or leave NaN out.
+        const std::int64_t rows = 1 + static_cast<std::int64_t>(seed % 3), elements = seed % 2 == 0 ? 150 : 48;
+        const std::string n = std::to_string(rows), k = std::to_string(elements);
+        const std::string limit = extreme == "max" ? "-inf:" : "inf:";
+        testing::RandomCase rest{
+            testing::parsed("graph @g(%X: " + dtype + "[" + n + ", " + k + "]) -> (%Y) {\n  %Y: " + dtype + "[" + n +
+                            "] = compute [n: " + n + "] reduce [k: " + k + "] lanes(16) {\n    acc %s: " + dtype +
+                            " = " + limit + dtype + " step " + extreme + "(%s, %X[n, k]) merge " + extreme +
+                            "(%s, %s.other)\n    yield %s\n  }\n}\n"),
+            {{dtype == "f32" ? DType::F32 : DType::F64, {rows, elements}, {}}},
+            {}};
+        std::mt19937_64 random(seed);
+        const std::size_t first = seed % 4 == 1 ? 0 : seed % 5 == 0 ? 1 : 0;
+        const std::size_t choices = seed % 4 == 1 ? 2 : seed % 4 == 2 ? 6 - first : 7 - first;
+        for (std::int64_t e = 0; e < rows * elements; ++e) {
+          const double value = random() % 8 == 0 ? numbers[first + random() % choices] : extreme == "max" ? -3 : 3;
+          rest.inputs[0].bits.push_back(dtype == "f32" ? scalar::Value::f32(static_cast<float>(value)).bits
+                                                       : scalar::Value::f64(value).bits);
+        }
+        expect_loops_mean_the_graph(std::move(rest), seed, small_host(), any_schedule(seed));
+        if (HasFatalFailure()) return;
+      }
+    }
   }
 }
 

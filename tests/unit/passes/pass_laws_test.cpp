@@ -17,6 +17,7 @@
 #include "compiler/passes/remove_dead_ops.h"
 #include "compiler/passes/specialise.h"
 #include "compiler/passes/split_axes.h"
+#include "compiler/passes/split_epilogue.h"
 #include "ir/tensor/text.h"
 #include "ir/tensor/verify.h"
 #include "tests/unit/ir/tensor/random_graph.h"
@@ -42,6 +43,7 @@ constexpr NamedPass kPasses[] = {
     {"inline_elementwise", inline_elementwise},
     {"fuse_epilogue", fuse_epilogue},
     {"expand_functions", expand_functions},
+    {"split_epilogue", split_epilogue},
     {"remove_dead_ops", remove_dead_ops},
     {"name_uniquely", name_uniquely},
 };
