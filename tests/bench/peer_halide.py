@@ -49,7 +49,7 @@ def gemm(options, A, B):
     acc[x, y] = zero
     acc[x, y] += a[k, y] * b[x, k]
     out[x, y] = acc[x, y]
-    out.tile(x, y, xo, yo, xi, yi, 4 * vector, 6).reorder(xi, yi, yo, xo).vectorize(xi, vector).unroll(xi).unroll(yi)
+    out.tile(x, y, xo, yo, xi, yi, 4 * vector, min(A.shape[0], 6)).reorder(xi, yi, yo, xo).vectorize(xi, vector).unroll(xi).unroll(yi)
     over_threads(out, xo)
     acc.compute_at(out, yo).vectorize(x, vector).unroll(x).unroll(y)
     acc.update().reorder(x, y, k).vectorize(x, vector).unroll(x).unroll(y)
