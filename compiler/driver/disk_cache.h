@@ -40,7 +40,7 @@ struct CacheEntry {
 class DiskCache {
  public:
   /// Keeps entries below `folder`, which is made at the first `store`. Once all entries take more than `limit_bytes`,
-  /// the oldest ones go.
+  /// the oldest ones go, at one of the next few dozen stores.
   explicit DiskCache(std::filesystem::path folder, std::uintmax_t limit_bytes = std::uintmax_t{1} << 30);
 
   /// The cache that the environment names: CORRLOOM_CACHE_DIR, else `corrloom` in XDG_CACHE_HOME or in ~/.cache.
