@@ -12,6 +12,7 @@
 #include "compiler/passes/choose_schedule.h"
 #include "compiler/passes/constant_values.h"
 #include "compiler/passes/lower_to_loops.h"
+#include "compiler/passes/operations.h"
 #include "compiler/passes/readers.h"
 #include "compiler/passes/specialise.h"
 #include "compiler/passes/typical_sizes.h"
@@ -33,73 +34,6 @@ using Clock = std::chrono::steady_clock;
 void append_value(std::vector<std::byte>& out, const scalar::Value& value) {
   for (int k = 0; k < byte_size(value.dtype); ++k)
     out.push_back(static_cast<std::byte>((value.bits >> (8 * k)) & 0xff));
-}
-
-/// Whether an operation computes nothing: it takes a value over, perhaps in another form.
-bool moves_only(scalar::Opcode opcode) {
-  return opcode == scalar::Opcode::Cast || opcode == scalar::Opcode::Bitcast || opcode == scalar::Opcode::If;
-}
-
-/// Operations on elements, as the expressions have them.
-struct Operations {
-  double flops = 0, integer_ops = 0, integer_products = 0;
-  bool uses_dots = false;
-
-  void add(double times, const Operations& other) {
-    flops += times * other.flops;
-    integer_ops += times * other.integer_ops;
-    integer_products += times * other.integer_products;
-    uses_dots |= other.uses_dots;
-  }
-};
-
-void count_apply(const scalar::Apply& apply, DType dtype, Operations& total) {
-  if (moves_only(apply.opcode)) return;
-  // Four products of bytes, or two of bf16, and as many sums.
-  const bool is_dot = apply.opcode == scalar::Opcode::Dot;
-  const double products = is_dot ? (is_float(dtype) ? 2 : 4) : apply.opcode == scalar::Opcode::Mul ? 1 : 0;
-  total.uses_dots |= is_dot;
-  if (is_float(dtype)) {
-    total.flops += is_dot ? 2 * products : apply.opcode == scalar::Opcode::Fma ? 2 : 1;
-  } else if (is_integer(dtype)) {
-    total.integer_ops += is_dot ? 2 * products : 1;
-    total.integer_products += products;
-  }
-}
-
-/// Of one evaluation, without subscripts.
-Operations operations_of(const scalar::Expr& root) {
-  Operations total;
-  std::vector<const scalar::Node*> open = {root.get()};
-  std::set<const scalar::Node*> seen = {root.get()};
-  while (!open.empty()) {
-    const scalar::Node* const node = open.back();
-    open.pop_back();
-    const auto* apply = std::get_if<scalar::Apply>(&node->kind);
-    if (apply == nullptr) continue;
-    count_apply(*apply, node->dtype, total);
-    for (const scalar::Expr& arg : apply->args) {
-      if (seen.insert(arg.get()).second) open.push_back(arg.get());
-    }
-  }
-  return total;
-}
-
-/// Of one execution of a compute: those of its expressions times points of its domain.
-Operations operations_of(const tensor::Op& op) {
-  const auto& compute = std::get<tensor::Compute>(op.kind);
-  const auto count = [](const std::vector<tensor::Axis>& axes) {
-    double points = 1;
-    for (const tensor::Axis& axis : axes) points *= static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
-    return points;
-  };
-  const double points = count(compute.axes);
-  Operations total;
-  total.add(points, operations_of(compute.body));
-  if (!compute.reduction) return total;
-  for (const tensor::Accumulator& accumulator : compute.reduction->accumulators)
-    total.add(points * count(compute.reduction->axes), operations_of(accumulator.step));
-  return total;
 }
 
 /// Turns what the passes left into the program that the runtime takes.
@@ -254,8 +188,8 @@ class ProgramBuilder {
     }
     if (loop::has_checks(lowered.function)) kernel.arguments.push_back({kernel::Argument::Kind::ErrorSlot, 0, {}});
     mark_preparing(lowered, kernel);
-    Operations operations = operations_of(sized_.op(lowered.compute));
-    for (TensorId inside : lowered.inside) operations.add(1, operations_of(sized_.op(inside)));
+    passes::Operations operations = passes::operations_of(sized_.op(lowered.compute));
+    for (TensorId inside : lowered.inside) operations.add(1, passes::operations_of(sized_.op(inside)));
     kernel.flops = operations.flops;
     kernel.integer_ops = operations.integer_ops;
     kernel.integer_products = operations.integer_products;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "compiler/passes/operations.h"
 #include "compiler/passes/readers.h"
 #include "ir/affine/affine.h"
 #include "ir/base/errors.h"
@@ -61,6 +63,10 @@ class Reporter {
         report_.element_bytes = std::max(report_.element_bytes, byte_size(accumulator.dtype));
     }
     add_operands(choices);
+    Operations operations = operations_of(op_);
+    for (TensorId id : kernel_.inside) operations.add(1, operations_of(graph_.op(id)));
+    report_.divisions = operations.divisions;
+    report_.roots = operations.roots;
     for (const Choice& choice : choices) {
       const bool here = std::find(report_.inside.begin(), report_.inside.end(), choice.compute) != report_.inside.end();
       if (here || choice.compute == op_.name) report_.choices.push_back(choice);
@@ -104,7 +110,7 @@ class Reporter {
     std::string vector_axis;
     std::int64_t lanes = 1;
     for (int k = 0; k < loop_count(); ++k) {
-      const bool reduced = compute_.reduction && is_reduced(loop(k).axis);
+      const bool reduced = is_reduced(loop(k).axis);
       if (loop(k).bind == Bind::Vector) {
         vector_axis = loop(k).axis;
         lanes = reduced ? target_.reduction_lanes : walked(k);
@@ -124,8 +130,8 @@ class Reporter {
   }
 
   bool is_reduced(const std::string& name) const {
-    return std::any_of(compute_.reduction->axes.begin(), compute_.reduction->axes.end(),
-                       [&](const Axis& axis) { return axis.name == name; });
+    return compute_.reduction && std::any_of(compute_.reduction->axes.begin(), compute_.reduction->axes.end(),
+                                             [&](const Axis& axis) { return axis.name == name; });
   }
 
   /// Of vectors on the host, of threads on a GPU: elements of what the tiles of the axis cover.
@@ -135,7 +141,7 @@ class Reporter {
     for (int k = 0; k < loop_count(); ++k) {
       const Axis* axis = axis_named(loop(k).axis);
       if (axis == nullptr || loop(k).bind != (host ? Bind::Vector : Bind::Block)) continue;
-      const bool by_lanes = compute_.reduction && is_reduced(axis->name);
+      const bool by_lanes = is_reduced(axis->name);
       const std::int64_t width = !host ? loop(k).step : by_lanes ? target_.reduction_lanes : walked(k);
       const std::int64_t extent = extent_of(*axis), wide = (extent + width - 1) / width * width;
       if (wide > 0) use *= static_cast<double>(extent) / static_cast<double>(wide);
@@ -277,7 +283,7 @@ class Reporter {
   int innermost_loop() const {
     int innermost = -1;
     for (int k = 0; k < loop_count(); ++k) {
-      const bool by_lanes = compute_.reduction && loop(k).bind == Bind::Vector && is_reduced(loop(k).axis);
+      const bool by_lanes = loop(k).bind == Bind::Vector && is_reduced(loop(k).axis);
       if ((loop(k).bind != Bind::Unroll && loop(k).bind != Bind::Vector) || by_lanes) innermost = k;
     }
     return innermost;
@@ -292,12 +298,16 @@ class Reporter {
       if (!seen.insert(root).second) continue;
       OperandReport operand;
       operand.tensor = graph_.op(id).name;
+      if (root != id) operand.view_of = graph_.op(root).name;
       operand.dtype = graph_.op(id).dtype;
       operand.use =
           root == storage_root(graph_, kernel_.compute) ? OperandReport::Use::Written : OperandReport::Use::Read;
-      operand.bytes = bytes_of(id);
-      report_.least_bytes += operand.bytes;
-      if (operand.use == OperandReport::Use::Read) operand.why_outside = why_outside(root, choices);
+      operand.bytes = operand.touched = bytes_of(id);
+      if (operand.use == OperandReport::Use::Read) {
+        operand.touched = std::min(operand.bytes, read_bytes(root));
+        operand.why_outside = why_outside(root, choices);
+      }
+      report_.least_bytes += operand.touched;
       if (!prints.empty()) add_traffic(prints, root, operand);
       report_.operands.push_back(std::move(operand));
     }
@@ -306,8 +316,23 @@ class Reporter {
                             .dtype = graph_.op(id).dtype,
                             .use = OperandReport::Use::Inside,
                             .bytes = tile_bytes(id)};
+      if (!prints.empty()) add_tile_traffic(prints, id, operand);
       report_.operands.push_back(std::move(operand));
     }
+  }
+
+  /// The most bytes of a tensor that the kernel can read without reading any of them again.
+  double read_bytes(TensorId root) const {
+    for (TensorId id : kernel_.inside) {
+      bool reads = false;
+      for_each_use(graph_.op(id), [&](TensorId source, auto) { reads |= storage_root(graph_, source) == root; });
+      if (reads) return std::numeric_limits<double>::infinity();
+    }
+    double points = byte_size(graph_.op(root).dtype);
+    for (const Axis& axis : bound_axes(op_)) points *= static_cast<double>(extent_of(axis));
+    double bytes = 0;
+    for_each_use(op_, [&](TensorId source, auto) { bytes += storage_root(graph_, source) == root ? points : 0; });
+    return bytes;
   }
 
   /// Of the tile of a compute inside that the kernel keeps at a time; of all of it where that is not known.
@@ -324,6 +349,32 @@ class Reporter {
     return bytes_of(id);
   }
 
+  /// Whether only what comes before or after the reduction reads a tensor.
+  bool is_outside_reduction(TensorId root) const {
+    if (!compute_.reduction) return false;
+    for (const tensor::Accumulator& accumulator : compute_.reduction->accumulators) {
+      bool reads = false;
+      scalar::for_each_node(accumulator.step, [&](const scalar::Expr& node) {
+        const scalar::Read* read = scalar::as_read(node);
+        reads |= read != nullptr && storage_root(graph_, read->source) == root;
+      });
+      if (reads) return false;
+    }
+    return true;
+  }
+
+  /// Bytes that the innermost loop loads, or nothing where it does not read the tensor.
+  std::optional<double> loaded(const std::vector<Footprints>& prints, TensorId root) const {
+    const int innermost = innermost_loop();
+    const Footprints& body = prints[static_cast<std::size_t>(innermost + 1)];
+    const auto found = body.find(root);
+    if (found == body.end()) return std::nullopt;
+    const bool outside = is_outside_reduction(root);
+    double bytes = found->second.bytes;
+    for (int k = 0; k <= innermost; ++k) bytes *= outside && is_reduced(loop(k).axis) ? 1 : trips(k);
+    return bytes;
+  }
+
   void add_traffic(const std::vector<Footprints>& prints, TensorId root, OperandReport& operand) const {
     if (operand.use == OperandReport::Use::Written) {
       // Results stay in registers until they are whole.
@@ -331,21 +382,32 @@ class Reporter {
       operand.beyond_l1 = operand.beyond_l2 = operand.beyond_l3 = operand.bytes;
       return;
     }
-    operand.beyond_l1 = beyond(prints, root, held_by(prints, target_.l1_bytes));
-    operand.beyond_l2 = beyond(prints, root, held_by(prints, target_.l2_bytes));
-    operand.beyond_l3 = beyond(prints, root, held_by(prints, target_.l3_bytes));
-    const int innermost = innermost_loop();
-    const Footprints& body = prints[static_cast<std::size_t>(innermost + 1)];
-    const auto found = body.find(root);
-    if (found == body.end()) return;  // only computes inside read it, in loops of their own
-    operand.loads = found->second.bytes;
-    for (int k = 0; k <= innermost; ++k) operand.loads *= trips(k);
+    // What is skipped between elements is not fetched either, where it is more than a line.
+    const std::optional<double> loads = loaded(prints, root);
+    const double most = loads.value_or(std::numeric_limits<double>::infinity());
+    operand.beyond_l1 = std::min(most, beyond(prints, root, held_by(prints, target_.l1_bytes)));
+    operand.beyond_l2 = std::min(most, beyond(prints, root, held_by(prints, target_.l2_bytes)));
+    operand.beyond_l3 = std::min(most, beyond(prints, root, held_by(prints, target_.l3_bytes)));
+    if (!loads) return;  // only computes inside read it, in loops of their own
+    operand.loads = *loads;
     const double once = std::max(operand.beyond_l3, 1.0) * 1.25;
-    operand.reread_from = std::max(operand.loads, operand.beyond_l1) <= once ? "registers"
+    operand.reread_from = std::max(operand.loads, operand.beyond_l1) <= once ? "nothing"
                           : operand.beyond_l1 <= once                        ? "L1"
                           : operand.beyond_l2 <= once                        ? "L2"
                           : operand.beyond_l3 <= operand.bytes * 1.25        ? "L3"
                                                                              : "memory";
+  }
+
+  /// Of a tile that is computed inside: it lies in the smallest level that holds it.
+  void add_tile_traffic(const std::vector<Footprints>& prints, TensorId id, OperandReport& operand) const {
+    operand.loads = loaded(prints, id).value_or(0);
+    const auto behind = [&](std::int64_t level_bytes) {
+      if (operand.bytes <= static_cast<double>(level_bytes)) return 0.0;
+      return std::min(operand.loads, beyond(prints, id, held_by(prints, level_bytes)));
+    };
+    operand.beyond_l1 = behind(target_.l1_bytes);
+    operand.beyond_l2 = behind(target_.l2_bytes);
+    operand.beyond_l3 = behind(target_.l3_bytes);
   }
 
   /// Why a value that another kernel computes is not computed here.

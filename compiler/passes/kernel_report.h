@@ -19,11 +19,13 @@ struct OperandReport {
   std::string tensor;
   DType dtype = DType::F32;
   Use use = Use::Read;  ///< Inside: a tile of it is computed in the kernel and never leaves the caches
+  std::string view_of;  ///< the operand whose elements it is under other extents, if it is one
   double bytes = 0;     ///< of all its elements, once; of the tile, for Inside
+  double touched = 0;   ///< of them at most so many are read or written
   double loads = 0;     ///< bytes that the innermost loop loads, over the whole kernel; 0 where that is not known
   double beyond_l1 = 0, beyond_l2 = 0, beyond_l3 = 0;
-  std::string reread_from;  ///< `registers`, `L1`, `L2`, `L3` or `memory`: what serves its reads after the first;
-                            ///< empty where only computes inside read it
+  std::string reread_from;  ///< `L1`, `L2`, `L3` or `memory`: what serves its reads after the first, `nothing` where
+                            ///< there are none; empty where only computes inside read it
   std::string why_outside;  ///< of a tensor that another kernel computes: why not this one
 };
 
@@ -34,7 +36,8 @@ struct KernelReport {
   std::string tile;                 ///< `6 of i x 4 vectors of 16 along j`
   double lane_use = 1;              ///< lanes that hold elements, of all lanes of all vectors (threads, on a GPU)
   int element_bytes = 4;            ///< of the widest dtype that it computes in
-  double least_bytes = 0;           ///< of all tensors that it reads and writes, once each
+  double least_bytes = 0;           ///< of the elements that it reads and writes, once each
+  double divisions = 0, roots = 0;  ///< of floats; see operations.h
   std::vector<OperandReport> operands;
   std::vector<Choice> choices;  ///< of the compute and of those inside
 };

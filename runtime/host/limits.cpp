@@ -143,6 +143,57 @@ __attribute__((target("avx2,fma"))) double fma_8(std::int64_t steps) {
   for (__m256& sum : sums) asm volatile("" : : "x"(sum));
   return static_cast<double>(steps) * kNarrowSums * 8 * 2;
 }
+__attribute__((target("avx512f"))) double divisions_16(std::int64_t steps) {
+  __m512 sums[kWideSums];
+  __m512 a = _mm512_set1_ps(1.5F);
+  asm volatile("" : "+v"(a));
+  for (__m512& sum : sums) sum = a;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 24
+    for (__m512& sum : sums) sum = a / sum;
+  }
+  for (__m512& sum : sums) asm volatile("" : : "v"(sum));
+  return static_cast<double>(steps) * kWideSums * 16;
+}
+
+__attribute__((target("avx512f"))) double roots_16(std::int64_t steps) {
+  __m512 sums[kWideSums];
+  __m512 a = _mm512_set1_ps(1.5F);
+  asm volatile("" : "+v"(a));
+  for (__m512& sum : sums) sum = a;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 24
+    for (__m512& sum : sums) sum = _mm512_maskz_sqrt_ps(0xffff, sum);
+  }
+  for (__m512& sum : sums) asm volatile("" : : "v"(sum));
+  return static_cast<double>(steps) * kWideSums * 16;
+}
+
+__attribute__((target("avx2"))) double divisions_8(std::int64_t steps) {
+  __m256 sums[kNarrowSums];
+  __m256 a = _mm256_set1_ps(1.5F);
+  asm volatile("" : "+x"(a));
+  for (__m256& sum : sums) sum = a;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 12
+    for (__m256& sum : sums) sum = a / sum;
+  }
+  for (__m256& sum : sums) asm volatile("" : : "x"(sum));
+  return static_cast<double>(steps) * kNarrowSums * 8;
+}
+
+__attribute__((target("avx2"))) double roots_8(std::int64_t steps) {
+  __m256 sums[kNarrowSums];
+  __m256 a = _mm256_set1_ps(1.5F);
+  asm volatile("" : "+x"(a));
+  for (__m256& sum : sums) sum = a;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 12
+    for (__m256& sum : sums) sum = _mm256_sqrt_ps(sum);
+  }
+  for (__m256& sum : sums) asm volatile("" : : "x"(sum));
+  return static_cast<double>(steps) * kNarrowSums * 8;
+}
 #endif
 
 /// Four lanes, as the compiler makes them: on machines of other kinds, and old ones.
@@ -179,6 +230,23 @@ double integers_4(std::int64_t steps, bool with_products) {
   return static_cast<double>(steps) * kSums * 4 * 2;
 }
 
+double divisions_4(std::int64_t steps) {
+  using Vector = float __attribute__((vector_size(16)));
+  constexpr int kSums = 12;
+  Vector sums[kSums];
+  Vector a = {1.5F, 1.5F, 1.5F, 1.5F};
+  asm volatile("" : "+m"(a));
+  for (Vector& sum : sums) sum = a;
+  for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 12
+    for (Vector& sum : sums) sum = a / sum;
+  }
+  volatile float sink = 0;
+  for (const Vector& sum : sums) sink = sum[0];
+  (void)sink;
+  return static_cast<double>(steps) * kSums * 4;
+}
+
 bool is_of_integers(Arithmetic kind) {
   return kind == Arithmetic::ByteQuads || kind == Arithmetic::I32Products || kind == Arithmetic::I32;
 }
@@ -193,7 +261,18 @@ Probe widest_of_integers(Arithmetic kind) {
   return [](std::int64_t steps) { return integers_4(steps, true); };
 }
 
+/// A root takes about as long as a division.
+Probe widest_of_divisions(Arithmetic kind) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return kind == Arithmetic::Roots ? roots_16 : divisions_16;
+  if (__builtin_cpu_supports("avx2")) return kind == Arithmetic::Roots ? roots_8 : divisions_8;
+#endif
+  (void)kind;
+  return divisions_4;
+}
+
 Probe widest(Arithmetic kind) {
+  if (kind == Arithmetic::Divisions || kind == Arithmetic::Roots) return widest_of_divisions(kind);
   if (is_of_integers(kind)) return widest_of_integers(kind);
 #if defined(__x86_64__)
   if (kind == Arithmetic::Bf16Pairs && __builtin_cpu_supports("avx512bf16")) return bf16_pairs_16;

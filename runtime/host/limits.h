@@ -7,8 +7,8 @@
 namespace corrloom::runtime {
 
 /// What arithmetic is made of: f32 fmas; products of bf16 pairs that are summed in f32; products of four bytes that are
-/// summed in i32; i32 products that are summed; operations on i32 without products.
-enum class Arithmetic : std::uint8_t { F32, Bf16Pairs, ByteQuads, I32Products, I32 };
+/// summed in i32; i32 products that are summed; operations on i32 without products; f32 divisions; roots of f32.
+enum class Arithmetic : std::uint8_t { F32, Bf16Pairs, ByteQuads, I32Products, I32, Divisions, Roots };
 /// Operations in a nanosecond, a product and its sum as two, of so many threads at once. A processor without
 /// instructions for pairs or quads does what it does in f32 or i32.
 double measure_flops_per_ns(Arithmetic kind, int threads);

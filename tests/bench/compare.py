@@ -21,7 +21,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-PEERS = ["numpy", "torch", "halide"]
+WORKLOADS = HERE / "workloads.json"
+PEERS = ["numpy", "torch", "halide", "opencv", "numba"]
 
 
 def installed(names, threads):
@@ -55,12 +56,12 @@ def operands(workload):
 
 
 class Corrloom:
-    def __init__(self, tool, threads, repeat):
-        self.tool, self.threads, self.repeat = tool, threads, repeat
+    def __init__(self, tool, workloads, threads, repeat):
+        self.tool, self.ops, self.threads, self.repeat = tool, workloads.with_suffix(".loom"), threads, repeat
 
     def arguments(self, workload, arrays, folder):
         """The command line after the command: the program, its operands and attributes."""
-        line = [f"{HERE / 'workloads.loom'}:{workload['op']}"]
+        line = [f"{self.ops}:{workload['op']}"]
         for name, shape in workload["inputs"].items():
             if arrays is None or workload["kind"].endswith("bf16"):
                 dtype = workload.get("dtypes", {}).get(name, "")
@@ -167,8 +168,8 @@ def main():
     parser.add_argument("--out", help="where the rows are written as JSON")
     options = parser.parse_args()
     peers = installed([name for name in options.peers.split(",") if name], options.threads)
-    corrloom = Corrloom(options.corrloom, options.threads, 3 if options.quick else 0)
-    workloads = [one for one in json.loads((HERE / "workloads.json").read_text())
+    corrloom = Corrloom(options.corrloom, WORKLOADS, options.threads, 3 if options.quick else 0)
+    workloads = [one for one in json.loads(WORKLOADS.read_text())
                  if re.search(options.only, one["name"]) and (one["quick"] or not options.quick)]
     print(f"{'workload':<22}{'limit':>11} {'by':<11}{'Corrloom':>11}{'share':>9}{'best peer':>12}{'share':>9} {'':<8}{'ratio':>7}")
     rows, failed = [], []

@@ -60,12 +60,14 @@ Work work_of(const KernelInfo& info, const KernelReport& report) {
   Work work;
   work.add(info);
   work.element_bytes = info.flops > 0 ? std::max(4, report.element_bytes) : report.element_bytes;
+  work.divisions = report.divisions;
+  work.roots = report.roots;
   work.on_bf16 = work.on_bytes = true;
   for (const OperandReport& operand : report.operands) {
     if (operand.use == Use::Read) work.on_bf16 &= operand.dtype == DType::BF16;
     if (operand.use == Use::Read) work.on_bytes &= byte_size(operand.dtype) == 1;
-    if (operand.use == Use::Read) work.read_bytes += operand.bytes;
-    if (operand.use == Use::Written) work.written_bytes += operand.bytes;
+    if (operand.use == Use::Read) work.read_bytes += operand.touched;
+    if (operand.use == Use::Written) work.written_bytes += operand.touched;
   }
   work.on_bf16 |= info.uses_dots;
   work.on_bytes |= info.uses_dots;
@@ -80,6 +82,7 @@ std::vector<Bound> bounds_of(const Kernel& kernel, HostLimits& limits) {
   };
   const double lanes = kernel.report.lane_use > 0 ? kernel.report.lane_use : 1;
   add(lanes < 0.995 ? "arithmetic with empty lanes" : "arithmetic", kernel.limit->arithmetic_us / lanes);
+  add("divisions and roots", kernel.limit->divisions_us / lanes);
   const auto sum = [&](double OperandReport::*part) {
     double bytes = 0;
     for (const OperandReport& operand : kernel.report.operands) bytes += operand.*part;
@@ -109,13 +112,16 @@ std::string list_of(const std::vector<std::string>& names) {
 
 std::string operand_line(const OperandReport& operand, std::size_t width) {
   const auto cell = [](double bytes) { return bytes > 0 ? bytes_text(bytes) : std::string("-"); };
-  const std::string again = operand.use == Use::Written   ? "written once"
-                            : operand.use == Use::Inside  ? "a tile, computed here"
-                            : operand.reread_from.empty() ? "read by what is computed inside"
-                                                          : "again from " + operand.reread_from;
+  const std::string view =
+      operand.view_of.empty() || operand.use == Use::Inside ? "" : "; " + operand.view_of + " in another shape";
+  const std::string again = operand.use == Use::Written        ? "written once"
+                            : operand.use == Use::Inside       ? "a tile, computed here"
+                            : operand.reread_from.empty()      ? "read by what is computed inside"
+                            : operand.reread_from == "nothing" ? "read once"
+                                                               : "again from " + operand.reread_from;
   return fmt::format("    {:<{}} {:>10} {:>10} {:>10} {:>10} {:>10}  {}\n", operand.tensor, width, cell(operand.bytes),
                      cell(operand.loads), cell(operand.beyond_l1), cell(operand.beyond_l2), cell(operand.beyond_l3),
-                     again);
+                     again + view);
 }
 
 std::string operands_text(const KernelReport& report) {

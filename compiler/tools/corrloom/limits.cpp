@@ -88,6 +88,12 @@ Limit HostLimits::of(const Work& work) {
   const double rate = flops_per_ns(work.on_bf16 ? runtime::Arithmetic::Bf16Pairs : runtime::Arithmetic::F32);
   if (work.flops > 0) limit.arithmetic_us = work.flops / (rate * 4 / work.element_bytes) / 1e3;
   limit.arithmetic_us = std::max(limit.arithmetic_us, integers_us(work));
+  // Both occupy the unit that divides, one after the other.
+  const auto divide = [&](double count, runtime::Arithmetic kind) {
+    return count > 0 ? count / (flops_per_ns(kind) * 4 / work.element_bytes) / 1e3 : 0;
+  };
+  limit.divisions_us =
+      divide(work.divisions, runtime::Arithmetic::Divisions) + divide(work.roots, runtime::Arithmetic::Roots);
   if (work.bytes() > 0) limit.memory_us = work.bytes() / bytes_per_ns(work.read_bytes, work.written_bytes) / 1e3;
   return limit;
 }

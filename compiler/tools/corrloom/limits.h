@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -15,6 +16,7 @@ namespace corrloom::tools {
 struct Work {
   double flops = 0;
   double integer_ops = 0, integer_products = 0;  ///< products are among the operations
+  double divisions = 0, roots = 0;               ///< among the flops
   int element_bytes = 1;                         ///< 8 halves the rate of arithmetic, as vectors hold half as many
   bool on_bf16 = false;                          ///< all of its operands are bf16, or it works on pairs of them
   bool on_bytes = false;                         ///< all of its operands are of one byte, or it works on quads of them
@@ -30,10 +32,13 @@ struct Work {
 
 /// The least time for some work on this machine.
 struct Limit {
-  double arithmetic_us = 0, memory_us = 0;
+  double arithmetic_us = 0, divisions_us = 0, memory_us = 0;
   std::string memory;  ///< what holds the operands: `L1`, `L2`, `L3` or `memory`
-  double us() const { return arithmetic_us > memory_us ? arithmetic_us : memory_us; }
-  std::string by() const { return arithmetic_us > memory_us ? "arithmetic" : memory; }
+  double us() const { return std::max({arithmetic_us, divisions_us, memory_us}); }
+  std::string by() const {
+    if (memory_us >= std::max(arithmetic_us, divisions_us)) return memory;
+    return arithmetic_us >= divisions_us ? "arithmetic" : "divisions";
+  }
 };
 
 /// The rates of the host with so many threads, each measured when it is asked for first.
@@ -47,7 +52,8 @@ class HostLimits {
   double bytes_per_ns(double read_bytes, double written_bytes);
   /// Of reading what lies in a level: 1 to 3, 4 for memory.
   double level_bytes_per_ns(int level);
-  /// Of arithmetic by the instructions that suit the operands, and of the smallest level that holds all bytes.
+  /// Of arithmetic by the instructions that suit the operands, of divisions and roots, and of the smallest level that
+  /// holds all bytes.
   Limit of(const Work& work);
   /// The smallest level that holds so many bytes: `L1`, `L2`, `L3` or `memory`.
   std::string level_of(double bytes) const;

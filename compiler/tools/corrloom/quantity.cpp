@@ -19,6 +19,7 @@ std::string scaled(double value, const char* unit) {
 }  // namespace
 
 std::string time_text(double us) {
+  if (us < 1) return fmt::format("{:.1f} ns", us * 1e3);
   if (us < 1e3) return fmt::format("{:.2f} us", us);
   return us < 1e6 ? fmt::format("{:.3f} ms", us / 1e3) : fmt::format("{:.3f} s", us / 1e6);
 }

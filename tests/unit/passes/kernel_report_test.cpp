@@ -110,7 +110,73 @@ TEST(KernelReport, RowsThatStayInRegistersAreReadOnce) {
 }
 )");
   EXPECT_EQ(operand(sum, "X").loads, 4.0 * 64 * 1024);
-  EXPECT_EQ(operand(sum, "X").reread_from, "registers");
+  EXPECT_EQ(operand(sum, "X").reread_from, "nothing");
+}
+
+TEST(KernelReport, CountsOnlyElementsThatAreRead) {
+  const KernelReport picked = report(R"(graph @picked(%X: f32[64, 1024]) -> (%Y) {
+  %Y: f32[64, 128] = compute [i: 64, j: 128] { yield %X[i, mul(j, 8)] check proven }
+}
+)",
+                                     R"(schedule @picked target host {
+  %Y root {
+    i by 1 block
+    j by 16
+    j by 1 vector
+  }
+}
+)");
+  EXPECT_EQ(operand(picked, "X").bytes, 4.0 * 64 * 1024);
+  EXPECT_EQ(operand(picked, "X").touched, 4.0 * 64 * 128);
+  EXPECT_EQ(picked.least_bytes, 2 * 4.0 * 64 * 128);
+}
+
+TEST(KernelReport, WhatIsAddedToAFinishedSumIsNotLoadedInItsLoop) {
+  const KernelReport biased = report(R"(graph @biased(%A: f32[96, 256], %b: f32[96]) -> (%Y) {
+  %Y: f32[96] = compute [i: 96] reduce [k: 256] ascending {
+    acc %sum: f32 = %b[i] check proven step add(%A[i, k] check proven, %sum) merge add(%sum, %sum.other)
+    yield %sum
+  }
+}
+)",
+                                     R"(schedule @biased target host {
+  %Y root {
+    i by 16 block
+    k by 1
+    i by 1 vector
+  }
+}
+)");
+  EXPECT_EQ(operand(biased, "b").loads, 4.0 * 96);
+  EXPECT_EQ(operand(biased, "A").loads, 4.0 * 96 * 256);
+}
+
+TEST(KernelReport, TilesComputedInsideAreLoadedAsWell) {
+  const KernelReport chain = report(kChain, R"(schedule @chain target host {
+  %P at %Y 0 {
+    i by 16
+    j by 16
+    k by 1
+    i by 1 unroll
+    j by 1 vector
+  }
+  %Y root {
+    c by 64 block
+    r by 4
+    c by 16
+    q by 1
+    r by 1 unroll
+    c by 1 vector
+  }
+}
+)");
+  // 512 x 64 values, which the second level does not hold: each of 128 groups of 4 rows walks over them.
+  const OperandReport& tile = operand(chain, "P");
+  EXPECT_EQ(tile.use, OperandReport::Use::Inside);
+  EXPECT_EQ(tile.bytes, 4.0 * 512 * 64);
+  EXPECT_EQ(tile.loads, 4.0 * 512 * 512 * 512 / 4);
+  EXPECT_EQ(tile.beyond_l1, tile.loads);
+  EXPECT_EQ(tile.beyond_l3, 0);
 }
 
 TEST(KernelReport, SaysWhatWasWeighed) {
