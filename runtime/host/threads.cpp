@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Below this much work a second thread costs more than it brings: 2 to 3 us while TBB's workers look for work, which
 /// they do for some 100 us after they had some, and 20 to 130 us when they must be woken.
-constexpr double kWorthThreadsNs = 10'000, kWorthWakingNs = 200'000;
+constexpr double kWorthThreadsNs = 8'000, kWorthWakingNs = 200'000;
 constexpr std::chrono::microseconds kWorkersStayAwake{100};
 /// The least work of one task, and the number of tasks a thread for uneven work. More of them where they are long: the
 /// threads end at times as far apart as a task.

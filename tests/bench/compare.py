@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the workloads of workloads.json with Corrloom and beside it with every peer that is installed.
 
-    compare.py --corrloom build/bin/corrloom [--threads 1] [--only REGEX] [--quick] [--peers numpy,torch,halide] [--out FILE.json]
+    compare.py --corrloom build/bin/corrloom [--threads 1] [--only REGEX] [--quick] [--peers numpy,torch,halide,opencv,numba] [--out FILE.json]
 
 A peer is a file peer_NAME.py whose import works; those that are not installed are left out. The table shows for each workload the
 limit of the machine (`corrloom bench` measures it in the same run), the share of it that Corrloom and the best peer reach, and
