@@ -9,6 +9,7 @@
 #include "compiler/passes/read_paths.h"
 #include "compiler/passes/readers.h"
 #include "ir/affine/affine.h"
+#include "ir/affine/border.h"
 
 namespace corrloom::passes {
 namespace {
@@ -29,6 +30,10 @@ constexpr int kMaxRepeatedDepth = 16;
 /// Largest body, and most rows of it, that a reader evaluates again rather than load.
 constexpr int kMaxRepeatedSize = 8;
 constexpr std::size_t kMaxRepeatedRows = 5;
+/// The same of a body that is evaluated for each neighbour along a line: an operation on two elements takes no longer
+/// than to store its result and to load it.
+constexpr int kMaxNeighbourSize = 3;
+constexpr std::size_t kMaxNeighbours = 3;
 
 /// True when the body passes on an element or a constant: whatever else it has is integer arithmetic for subscripts.
 bool passes_on_an_element(const Expr& body) {
@@ -99,21 +104,26 @@ int size_of(const Expr& body) {
   return size;
 }
 
+/// True when the subscript is one axis and a constant, borders aside.
+bool is_shifted_axis(const Expr& subscript) {
+  const std::optional<affine::LinearForm> form = affine::linear_form(affine::away_from_borders(subscript));
+  return form && form->terms.size() == 1 && form->terms[0].coefficient == 1 && axis_of(form->terms[0].expr);
+}
+
 /// True when the consumer reads a few rows of a short body, one above the other: a tile of rows evaluates each once, in
-/// registers.
+/// registers. Of a very short one it may read neighbours along a line, too.
 bool reads_rows_of(const Compute& consumer, TensorId source, const Compute& producer) {
-  if (consumer.reduction || consumer.axes.size() < 2 || size_of(producer.body) > kMaxRepeatedSize) return false;
+  const int size = size_of(producer.body);
+  if (consumer.reduction || consumer.axes.size() < 2 || size > kMaxRepeatedSize) return false;
   Places places;
   look_at(consumer.body, source, consumer.axes, places);
   if (places.reads.empty() || places.reads.size() > kMaxRepeatedRows) return false;
   const std::vector<Expr>& first = scalar::as_read(places.reads.front())->index;
+  const bool may_neighbour = size <= kMaxNeighbourSize && places.reads.size() <= kMaxNeighbours;
   return std::all_of(places.reads.begin(), places.reads.end(), [&](const Expr& node) {
     const std::vector<Expr>& index = scalar::as_read(node)->index;
-    if (index.empty() || !scalar::same(index.back(), first.back())) return false;
-    return std::all_of(index.begin(), index.end(), [&](const Expr& subscript) {
-      const std::optional<affine::LinearForm> form = affine::linear_form(subscript);
-      return form && form->terms.size() == 1 && form->terms[0].coefficient == 1 && axis_of(form->terms[0].expr);
-    });
+    return !index.empty() && (may_neighbour || scalar::same(index.back(), first.back())) &&
+           std::all_of(index.begin(), index.end(), is_shifted_axis);
   });
 }
 

@@ -33,6 +33,21 @@ bool reads_anything(const Expr& expr) {
   return found;
 }
 
+/// Bytes of a line of the caches, and of a row from which on it does not matter that a few more are added to it.
+constexpr std::int64_t kLineBytes = 64, kLongRow = 1024;
+
+/// The extents of a buffer for that many elements: where it has several long rows, they begin with a line, an odd number
+/// of lines apart, so that they share no sets of the first-level cache before all of those are in use.
+std::vector<Expr> spread_extents(std::vector<std::int64_t> sizes, std::int64_t element_bytes) {
+  const bool has_rows = std::any_of(sizes.begin(), sizes.end() - (sizes.empty() ? 0 : 1),
+                                    [](std::int64_t size) { return size > 1; });
+  if (has_rows && sizes.back() * element_bytes >= kLongRow)
+    sizes.back() = ((sizes.back() * element_bytes + kLineBytes - 1) / kLineBytes | 1) * kLineBytes / element_bytes;
+  std::vector<Expr> extents;
+  for (std::int64_t size : sizes) extents.push_back(scalar::constant_i64(size));
+  return extents;
+}
+
 /// How many steps an extent takes.
 Expr trips_expr(const Expr& extent, std::int64_t step) {
   const Expr last = scalar::apply(Opcode::Add, {extent, scalar::constant_i64(step - 1)});
@@ -145,8 +160,7 @@ void ComputeLowering::produce_one(TensorId producer, const std::vector<schedule:
     sizes.push_back(regions[k].size);
   }
   if (!kernel_.buffers.contains(producer)) {
-    std::vector<Expr> extents;
-    for (std::int64_t size : sizes) extents.push_back(scalar::constant_i64(size));
+    const std::vector<Expr> extents = spread_extents(sizes, byte_size(op.dtype));
     kernel_.buffers[producer] = builder_.add_buffer({op.name, op.dtype, extents, loop::Space::Local, true});
   }
   kernel_.origins[producer] = bases;
