@@ -42,6 +42,10 @@ constexpr double kMostOfRows = 0.25;
 constexpr std::int64_t kMostTurnGrowth = 8;
 /// What walking them takes of the time of a block that has not grown.
 constexpr double kWalkShare = 0.08;
+/// Which part of the first-level cache the tiles of producers may take where blocks can be cut into pieces of lines,
+/// how long those are at least, and how much more may be computed for it.
+constexpr double kMostOfNearest = 0.45, kMostMoreWork = 1.06;
+constexpr std::int64_t kLeastPiece = 192;
 
 double points_of(const std::vector<tensor::Axis>& axes) {
   double points = 1;
@@ -151,8 +155,9 @@ class Placing {
         }
       }
       if (best) {
-        std::optional<Schedule> together = with_rows_together(*best, consumer, producers);
-        schedule_ = together ? *std::move(together) : *std::move(best);
+        std::optional<Schedule> better = with_rows_together(*best, consumer, producers);
+        if (!better) better = with_short_pieces(*best, consumer, producers);
+        schedule_ = better ? *std::move(better) : *std::move(best);
         return;
       }
       excluded_.insert(misfit.id);
@@ -193,6 +198,56 @@ class Placing {
       }
     }
     return std::nullopt;
+  }
+
+  /// Blocks of pieces of lines whose producers' tiles stay in the first-level cache; nothing where whole ones do, or
+  /// where pieces would have much in common.
+  std::optional<Schedule> with_short_pieces(const Schedule& schedule, std::size_t consumer,
+                                            const std::vector<std::size_t>& producers) const {
+    const Stage& stage = schedule.stages[consumer];
+    const Compute& compute = compute_of(stage);
+    const int place = block_position(stage);
+    if (compute.axes.empty() || place < 0) return std::nullopt;
+    const tensor::Axis& line = compute.axes.back();
+    std::int64_t block = 0, inner = 0;  // steps of the loops along the line
+    std::size_t loop = 0;
+    for (std::size_t k = 0; k < stage.loops.size(); ++k) {
+      if (stage.loops[k].axis != line.name) continue;
+      if (stage.loops[k].bind == Bind::Block) {
+        block = stage.loops[k].step;
+        loop = k;
+      } else if (inner == 0) {
+        inner = stage.loops[k].step;
+      }
+    }
+    const std::int64_t extent = std::min(block, scalar::as_i64(line.extent).value_or(0));
+    const double whole = bytes_inside(schedule, consumer, producers);
+    const double most = kMostOfNearest * static_cast<double>(target_.l1_bytes);
+    if (inner < 1 || extent < 1 || whole <= most) return std::nullopt;
+    const double pieces = std::ceil(whole / most);
+    const auto elements = static_cast<std::int64_t>(std::ceil(static_cast<double>(extent) / pieces));
+    const std::int64_t piece = (elements + inner - 1) / inner * inner;
+    if (piece < kLeastPiece || piece >= extent) return std::nullopt;
+    Schedule cut = schedule;
+    cut.stages[consumer].loops[loop].step = piece;
+    Misfit ignored;
+    std::optional<Schedule> found = with_producers(std::move(cut), consumer, producers, ignored);
+    if (!found) return std::nullopt;
+    const double work = bytes_inside(*found, consumer, producers) * blocks_of(found->stages[consumer]);
+    return work <= kMostMoreWork * whole * blocks_of(stage) ? found : std::nullopt;
+  }
+
+  /// Bytes of what a block keeps of those producers.
+  double bytes_inside(const Schedule& schedule, std::size_t consumer, const std::vector<std::size_t>& producers) const {
+    std::string why;
+    const Stage& stage = schedule.stages[consumer];
+    const std::optional<Regions> regions = regions_at(graph_, schedule, stage, block_position(stage), why);
+    double bytes = 0;
+    for (std::size_t producer : producers) {
+      const TensorId id = id_of(schedule.stages[producer]);
+      if (regions && regions->contains(id)) bytes += size_of(regions->at(id)) * byte_size(graph_.op(id).dtype);
+    }
+    return bytes;
   }
 
   /// What an elementwise consumer does in the blocks of the only reduction that it reads, which knows better how large
