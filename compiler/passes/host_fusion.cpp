@@ -209,14 +209,14 @@ class Placing {
     const int place = block_position(stage);
     if (compute.axes.empty() || place < 0) return std::nullopt;
     const tensor::Axis& line = compute.axes.back();
-    std::int64_t block = 0, inner = 0;  // steps of the loops along the line
+    std::int64_t block = 0, inner = 0;  // steps along the line: of blocks, and of the innermost loop around a tile
     std::size_t loop = 0;
     for (std::size_t k = 0; k < stage.loops.size(); ++k) {
       if (stage.loops[k].axis != line.name) continue;
       if (stage.loops[k].bind == Bind::Block) {
         block = stage.loops[k].step;
         loop = k;
-      } else if (inner == 0) {
+      } else if (inner == 0 || stage.loops[k].bind == Bind::Serial) {
         inner = stage.loops[k].step;
       }
     }
@@ -224,17 +224,23 @@ class Placing {
     const double whole = bytes_inside(schedule, consumer, producers);
     const double most = kMostOfNearest * static_cast<double>(target_.l1_bytes);
     if (inner < 1 || extent < 1 || whole <= most) return std::nullopt;
-    const double pieces = std::ceil(whole / most);
-    const auto elements = static_cast<std::int64_t>(std::ceil(static_cast<double>(extent) / pieces));
-    const std::int64_t piece = (elements + inner - 1) / inner * inner;
-    if (piece < kLeastPiece || piece >= extent) return std::nullopt;
-    Schedule cut = schedule;
-    cut.stages[consumer].loops[loop].step = piece;
-    Misfit ignored;
-    std::optional<Schedule> found = with_producers(std::move(cut), consumer, producers, ignored);
-    if (!found) return std::nullopt;
-    const double work = bytes_inside(*found, consumer, producers) * blocks_of(found->stages[consumer]);
-    return work <= kMostMoreWork * whole * blocks_of(stage) ? found : std::nullopt;
+    const auto fewest = static_cast<std::int64_t>(std::ceil(whole / most));
+    for (std::int64_t pieces = fewest; pieces <= 2 * fewest; ++pieces) {
+      const std::int64_t piece = (extent + pieces * inner - 1) / (pieces * inner) * inner;
+      if (piece < kLeastPiece || piece >= extent) break;
+      Schedule cut = schedule;
+      std::vector<Loop>& loops = cut.stages[consumer].loops;
+      loops[loop].step = piece;
+      std::erase_if(loops, [&](const Loop& old) {
+        return old.axis == line.name && old.bind == Bind::Serial && old.step != inner;
+      });
+      Misfit ignored;
+      std::optional<Schedule> found = with_producers(std::move(cut), consumer, producers, ignored);
+      if (!found) continue;
+      const double work = bytes_inside(*found, consumer, producers) * blocks_of(found->stages[consumer]);
+      if (work <= kMostMoreWork * whole * blocks_of(stage)) return found;
+    }
+    return std::nullopt;
   }
 
   /// Bytes of what a block keeps of those producers.

@@ -36,11 +36,11 @@ bool reads_anything(const Expr& expr) {
 /// Bytes of a line of the caches, and of a row from which on it does not matter that a few more are added to it.
 constexpr std::int64_t kLineBytes = 64, kLongRow = 1024;
 
-/// The extents of a buffer for that many elements: where it has several long rows, they begin with a line, an odd number
-/// of lines apart, so that they share no sets of the first-level cache before all of those are in use.
+/// The extents of a buffer for that many elements: where it has several long rows, they begin with a line, an odd
+/// number of lines apart, so that they share no sets of the first-level cache before all of those are in use.
 std::vector<Expr> spread_extents(std::vector<std::int64_t> sizes, std::int64_t element_bytes) {
-  const bool has_rows = std::any_of(sizes.begin(), sizes.end() - (sizes.empty() ? 0 : 1),
-                                    [](std::int64_t size) { return size > 1; });
+  const bool has_rows =
+      std::any_of(sizes.begin(), sizes.end() - (sizes.empty() ? 0 : 1), [](std::int64_t size) { return size > 1; });
   if (has_rows && sizes.back() * element_bytes >= kLongRow)
     sizes.back() = ((sizes.back() * element_bytes + kLineBytes - 1) / kLineBytes | 1) * kLineBytes / element_bytes;
   std::vector<Expr> extents;
