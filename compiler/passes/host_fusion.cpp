@@ -43,8 +43,8 @@ constexpr std::int64_t kMostTurnGrowth = 8;
 /// What walking them takes of the time of a block that has not grown.
 constexpr double kWalkShare = 0.08;
 /// Which part of the first-level cache the tiles of producers may take where blocks can be cut into pieces of lines,
-/// how long those are at least, and how much more may be computed for it.
-constexpr double kMostOfNearest = 0.45, kMostMoreWork = 1.06;
+/// how much more than that, how long pieces are at least, and how much more may be computed for it.
+constexpr double kMostOfNearest = 0.45, kTolerance = 1.1, kMostMoreWork = 1.06;
 constexpr std::int64_t kLeastPiece = 192;
 
 double points_of(const std::vector<tensor::Axis>& axes) {
@@ -232,13 +232,14 @@ class Placing {
       std::vector<Loop>& loops = cut.stages[consumer].loops;
       loops[loop].step = piece;
       std::erase_if(loops, [&](const Loop& old) {
-        return old.axis == line.name && old.bind == Bind::Serial && old.step != inner;
+        return old.axis == line.name && old.bind == Bind::Serial && (old.step != inner || inner == piece);
       });
       Misfit ignored;
       std::optional<Schedule> found = with_producers(std::move(cut), consumer, producers, ignored);
       if (!found) continue;
-      const double work = bytes_inside(*found, consumer, producers) * blocks_of(found->stages[consumer]);
-      if (work <= kMostMoreWork * whole * blocks_of(stage)) return found;
+      const double bytes = bytes_inside(*found, consumer, producers);
+      const double work = bytes * blocks_of(found->stages[consumer]);
+      if (bytes <= kTolerance * most && work <= kMostMoreWork * whole * blocks_of(stage)) return found;
     }
     return std::nullopt;
   }

@@ -14,7 +14,8 @@ namespace corrloom::passes {
 ///
 /// Acts where no work is repeated: the op has one reader, which reads each of its elements at most once (equal reads
 /// are one), or all that it does is to pass on an element (a copy, a padding). A short body of which a stencil reads a
-/// few rows, one above the other, is folded, too: a tile of rows evaluates each of them once. A read that pads with a
+/// few rows, one above the other, is folded, too: a tile of rows evaluates each of them once. A single operation is
+/// evaluated for a few neighbours along a line as well. A read that pads with a
 /// value becomes an `if`. Requires: `contract_fma` has run (folding joins expressions that were not written as one).
 /// Preserves: the value of every output, bit for bit.
 /// Leaves behind: the folded op, unread; `remove_dead_ops` drops it.

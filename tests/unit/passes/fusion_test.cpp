@@ -80,12 +80,19 @@ graph @g(%x: f32[8, 10]) -> (%y) {
 }
 )";
   EXPECT_THAT(after({inline_elementwise, remove_dead_ops}, text), Not(HasSubstr("%e")));
-  // Along memory, neighbours do not meet in a register.
+  // Along memory, neighbours do not meet in a register: a body of more than one operation stays.
   std::string along = text;
   along.replace(along.find("%e[add(i, 1:i64), j]"), 20, "%e[i, add(j, 1:i64)]");
   along.replace(along.find("j: 8]"), 5, "j: 7]");
   along.replace(along.find("f32[6, 8] ="), 11, "f32[6, 7] =");
+  EXPECT_THAT(after({inline_elementwise, remove_dead_ops}, along), Not(HasSubstr("%e")));
+  along.replace(along.find("add(%x[a, b]"), 4, "max(0.5:f32, add(");
+  along.replace(along.find("add(b, 2:i64)])"), 15, "add(b, 2:i64)]))");
   EXPECT_THAT(after({inline_elementwise, remove_dead_ops}, along), HasSubstr("%e"));
+  // At a border the row is another one.
+  std::string border = text;
+  border.replace(border.find("%e[add(i, 2:i64), j]"), 20, "%e[if(lt(i, 5:i64), add(i, 2:i64), add(neg(i), 9:i64)), j]");
+  EXPECT_THAT(after({inline_elementwise, remove_dead_ops}, border), Not(HasSubstr("%e")));
   // Sizes do not multiply from one stencil to the next: a long body stays.
   std::string again = text;
   again.replace(again.find("add(%x[a, b], %x[a, add(b, 2:i64)])"), 35,

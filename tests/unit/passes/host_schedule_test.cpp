@@ -754,6 +754,51 @@ graph @g(%x: f32[64, 784], %w: f32[256, 784], %v: f32[10, 256]) -> (%y) {
   EXPECT_TRUE(schedule.stages.at(0).placement.kind == schedule::Placement::Kind::Root || columns >= 10);
 }
 
+TEST(HostFusion, LinesAreCutSoThatIntermediateRowsStayNear) {
+  const std::string text = R"(
+graph @g(%x: f32[1080, 1922]) -> (%y) {
+  %h: f32[1080, 1920] = compute [n: 1080, m: 1920] reduce [q: 3] ascending {
+    acc %s: f32 = 0.0:f32 step add(%s, %x[n, add(m, q)]) merge add(%s, %s.other)
+    yield %s
+  }
+  %y: f32[1078, 1920] = compute [i: 1078, j: 1920] reduce [p: 3] ascending {
+    acc %t: f32 = 0.0:f32 step add(%t, %h[add(i, p), j]) merge add(%t, %t.other)
+    yield %t
+  }
+}
+)";
+  PassContext ctx = wide_host();
+  const schedule::Schedule schedule = choose_schedule(parsed(text), ctx);
+  ASSERT_EQ(schedule.stages.at(0).placement.kind, schedule::Placement::Kind::At);
+  std::map<std::string, std::int64_t> blocks;
+  for (const schedule::Loop& loop : schedule.stages.at(1).loops) {
+    if (loop.bind == schedule::Bind::Block) blocks[loop.axis] = loop.step;
+  }
+  EXPECT_LE((blocks["i"] + 2) * blocks["j"] * 4, ctx.target.l1_bytes / 2);
+  EXPECT_GE(blocks["j"], 192);
+}
+
+TEST(HostFusion, RowsOfIntermediateTilesBeginWithALineAndSpreadOverSets) {
+  const std::vector<loop::Function> functions = lowered(R"(
+graph @g(%x: f32[1080, 2052]) -> (%y) {
+  %h: f32[1080, 2050] = compute [n: 1080, m: 2050] {
+    yield sqrt(fma(%x[n, m], %x[n, add(m, 1:i64)], sqrt(%x[n, add(m, 2:i64)])))
+  }
+  %y: f32[1078, 2048] = compute [i: 1078, j: 2048] {
+    yield add(%h[i, j], sqrt(mul(%h[add(i, 1:i64), add(j, 1:i64)], %h[add(i, 2:i64), add(j, 2:i64)])))
+  }
+}
+)");
+  bool found = false;
+  for (const loop::Buffer& buffer : functions.back().buffers) {
+    if (buffer.space != loop::Space::Local) continue;
+    found = true;
+    const std::int64_t row = *scalar::as_i64(buffer.extents.back()) * 4;
+    EXPECT_TRUE(row < 1024 || row % 128 == 64) << row;
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(HostSchedule, ShortRowsMergeTheirLanesTogether) {
   const auto rows = [](const std::string& length) {
     const std::vector<schedule::Loop> loops = loops_of("graph @g(%x: f32[4096, " + length + R"(]) -> (%y) {
