@@ -102,8 +102,8 @@ class HostChooser {
   bool is_constant(std::size_t staged) const {
     return !constant_.empty() && constant_[static_cast<std::size_t>(staged_[staged].tensor.index)];
   }
-  /// A copy pays only when its elements are used often, or when it is free.
-  bool can_stage(std::size_t staged) const;
+  /// A copy pays only when its elements are used often or would be gathered one by one, or when it is free.
+  bool can_stage(std::size_t staged, const Tile& tile) const;
   /// Whether a copy is read in another way: without conditions, or along the vector axis.
   bool changes_loads(std::size_t staged, const Tile& tile) const;
   /// The part of a staged expression that is moved by the axis, or null.
@@ -145,6 +145,8 @@ class HostChooser {
   double row_tiles(const Tile& tile) const;
   /// Cycles to store one vector.
   double store_cost(const Tile& tile) const;
+  /// The same for one that is stored element by element; more where the lines share few sets of the cache.
+  double scattered_store(const Tile& tile) const;
   /// Cycles in which what a step reads of the vector operand comes from behind the first-level cache: all that the tile
   /// reads, over the whole reduction, is read again by the next tile.
   double far_cycles(const Access& access, const Tile& tile) const;

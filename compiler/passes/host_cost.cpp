@@ -30,6 +30,8 @@ constexpr double kScatteredBytesPerCycle = 6;
 /// a vector that is stored through a transpose, of one that is scattered, of an element that is copied along memory or
 /// across it.
 constexpr double kMaskedLoad = 0.5, kGatheredElement = 2.4, kTransposedStore = 5, kScatteredStore = 24;
+/// Cycles of a scattered element whose line is gone when its next element is stored.
+constexpr double kEvictedLine = 5;
 /// The part of it that is left where two transposed parts fill a line together.
 constexpr double kJoinedStore = 0.9;
 constexpr double kCopiedElement = 0.25, kTransposedElement = 0.6;
@@ -234,10 +236,16 @@ double HostChooser::row_tiles(const Tile& tile) const {
 double HostChooser::store_cost(const Tile& tile) const {
   if (tile.vector == &compute_.axes.back()) return 1;
   if (interleaves(tile)) return static_cast<double>(tile.rows);
-  if (tile.row != &compute_.axes.back() || tile.rows < 4) return kScatteredStore;
+  if (tile.row != &compute_.axes.back() || tile.rows < 4) return scattered_store(tile);
   const double parts = static_cast<double>(ceil_div(tile.rows, lanes()) * lanes()) / static_cast<double>(tile.rows);
   const bool joined = byte_size(op_.dtype) < 4 && tile.rows == 2 * lanes();
   return kTransposedStore * parts * (joined ? kJoinedStore : 1);
+}
+
+double HostChooser::scattered_store(const Tile& tile) const {
+  std::int64_t apart = byte_size(op_.dtype);
+  for (const Axis* axis = tile.vector + 1; axis <= &compute_.axes.back(); ++axis) apart *= extent_of(*axis);
+  return kScatteredStore + kEvictedLine * rows_without_way(tile.vectors * lanes(), apart, 0);
 }
 
 double HostChooser::far_cycles(const Access& access, const Tile& tile) const {

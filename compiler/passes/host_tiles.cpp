@@ -160,7 +160,7 @@ void HostChooser::consider_copies(Tile tile, Tile& best) const {
     bool possible = true;
     for (std::size_t k = 0; k < std::min<std::size_t>(staged_.size(), 3); ++k) {
       tile.staged[k] = (choice >> k & 1) != 0;
-      possible &= !tile.staged[k] || (can_stage(k) && changes_loads(k, tile));
+      possible &= !tile.staged[k] || (can_stage(k, tile) && changes_loads(k, tile));
     }
     if (!possible) continue;
     tile.cycles = cost(tile);
@@ -175,8 +175,13 @@ double HostChooser::elements_of(std::size_t staged) const {
   return elements;
 }
 
-bool HostChooser::can_stage(std::size_t staged) const {
-  const bool pays = is_constant(staged) || elements_of(staged) * kWorthPacking <= points_ * reduction_;
+bool HostChooser::can_stage(std::size_t staged, const Tile& tile) const {
+  // Elements that are gathered one by one cost more than a copy that is read once.
+  const bool gathered =
+      compute_.reduction && std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+        return access.staged == static_cast<int>(staged) && access.in_step && access.stride(tile.vector->id) > lanes();
+      });
+  const bool pays = is_constant(staged) || gathered || elements_of(staged) * kWorthPacking <= points_ * reduction_;
   return pays && elements_of(staged) < 1e10;
 }
 

@@ -608,6 +608,21 @@ TEST(HostSchedule, FewRowsOfAPanelAreReadInPlace) {
   EXPECT_EQ(copies("4096"), 1U);  // rows share the sets of the first-level cache
 }
 
+TEST(HostSchedule, WhatWouldBeGatheredIsCopiedAlthoughItIsReadOnce) {
+  PassContext ctx = wide_host();
+  const tensor::Graph graph = parsed(R"(
+graph @product(%x: f32[1280], %A: f32[1000, 1280]) -> (%y) {
+  %y: f32[1000] = compute [i: 1000] reduce [k: 1280] ascending {
+    acc %sum: f32 = 0.0:f32 step fma(%x[k], %A[i, k], %sum) merge add(%sum, %sum.other)
+    yield %sum
+  }
+}
+)");
+  const schedule::Schedule chosen = choose_schedule(graph, ctx);
+  ASSERT_EQ(chosen.stages.at(0).staging.size(), 1U);
+  EXPECT_EQ(chosen.stages.at(0).staging[0].tensor, "A");
+}
+
 TEST(HostSchedule, ResultsWithoutElementsHaveNoBlocks) {
   // The axis that the reduction runs along is in no block.
   PassContext ctx = wide_host();
