@@ -453,6 +453,11 @@ ValueId FunctionBuilder::fold_division(Opcode opcode, const std::vector<ValueId>
   if (lanes > 1 && (!ramp_of || ramp_of->stride < 0)) return {};
   const loop::Ramp lane = lanes > 1 ? *ramp_of : loop::Ramp{args[0], 0};
   if (!is_far_from_wrapping(range(lane.base))) return {};
+  if (lanes > 1 && lane.stride > 0 && lane.stride % *divisor == 0) {
+    // Each lane lies in a block of its own, at the same place.
+    const ValueId first = apply(opcode, {lane.base, args[1]});
+    return opcode == Opcode::Mod ? splat(first, lanes) : ramp(first, lane.stride / *divisor, lanes);
+  }
   const auto [multiple, rest] = split_multiple(lane.base, *divisor);
   if (lanes > 1) {
     const std::optional<std::int64_t> offset = as_index(rest);

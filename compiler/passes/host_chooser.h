@@ -106,6 +106,9 @@ class HostChooser {
   bool can_stage(std::size_t staged, const Tile& tile) const;
   /// Whether a copy is read in another way: without conditions, or along the vector axis.
   bool changes_loads(std::size_t staged, const Tile& tile) const;
+  /// A copy of a window that takes every so manyth element along the axis keeps them apart by their place in a step, so
+  /// that each tap reads neighbours: the length of the step, or 1.
+  static std::int64_t phases_of(const schedule::Part& part, AxisId axis);
   /// The part of a staged expression that is moved by the axis, or null.
   static const schedule::Part* part_of(const schedule::StagedExpr& staged, AxisId axis);
 

@@ -37,7 +37,9 @@ void HostChooser::copy_in_blocks(const Tile& tile, schedule::Stage& stage) const
     if (number == staged_.end() || is_constant(static_cast<std::size_t>(number - staged_.begin()))) continue;
     const double bytes =
         elements_of(static_cast<std::size_t>(number - staged_.begin())) * byte_size(graph_.op(number->tensor).dtype);
-    if (bytes <= static_cast<double>(target_.l2_bytes) / 2 || part_of(*number, tile.vector->id) != nullptr) continue;
+    const schedule::Part* lanes_of = part_of(*number, tile.vector->id);
+    const bool in_phases = lanes_of != nullptr && phases_of(*lanes_of, tile.vector->id) > 1;
+    if (bytes <= static_cast<double>(target_.l2_bytes) / 2 || (lanes_of != nullptr && !in_phases)) continue;
     const std::optional<BlockCut> cut = cut_for(tile, stage, staging, *copy, bytes);
     if (!cut) continue;
     staging.loop = cut->last_block;
@@ -52,7 +54,8 @@ std::optional<HostChooser::BlockCut> HostChooser::cut_for(const Tile& tile, cons
   std::vector<const Axis*> batch;
   const Axis* window = nullptr;
   for (const Axis& axis : compute_.axes) {
-    const schedule::Part* part = &axis == tile.row || extent_of(axis) == 1 ? nullptr : part_of(copy.staged, axis.id);
+    const bool stays = &axis == tile.row || &axis == tile.vector || extent_of(axis) == 1;
+    const schedule::Part* part = stays ? nullptr : part_of(copy.staged, axis.id);
     if (part != nullptr && part->terms.size() == 1) batch.push_back(&axis);
     if (part != nullptr && part->terms.size() > 1 && window == nullptr) window = &axis;
   }

@@ -29,12 +29,14 @@ constexpr double kScatteredBytesPerCycle = 6;
 /// Cycles: of a load under a mask, which bodies of their own have at borders only, of one element that is gathered, of
 /// a vector that is stored through a transpose, of one that is scattered, of an element that is copied along memory or
 /// across it.
-constexpr double kMaskedLoad = 0.5, kGatheredElement = 2.4, kTransposedStore = 5, kScatteredStore = 24;
+constexpr double kMaskedLoad = 0.5, kGatheredElement = 2.4, kTransposedStore = 6, kScatteredStore = 24;
 /// Cycles of a scattered element whose line is gone when its next element is stored.
 constexpr double kEvictedLine = 5;
 /// The part of it that is left where two transposed parts fill a line together.
 constexpr double kJoinedStore = 0.9;
 constexpr double kCopiedElement = 0.25, kTransposedElement = 0.6;
+/// Cycles of a kernel beside its work.
+constexpr double kKernel = 1000;
 /// What a load costs when more rows share a set of the first-level cache than it has ways, and for the first row of
 /// a window that is too many; each further one costs more.
 constexpr double kCollision = 4, kCrowdedLoad = 0.25;
@@ -56,9 +58,10 @@ double HostChooser::load_cost(const Access& access, const Tile& tile) const {
   if (!access.depends_on(tile.vector->id)) return 1 + guard * 18 + (rows_collide(access, tile) ? kCollision : 0);
   if (copied) {
     const schedule::Part* part = part_of(staged_[static_cast<std::size_t>(access.staged)], tile.vector->id);
-    const bool along = part != nullptr && std::all_of(part->terms.begin(), part->terms.end(), [&](const auto& term) {
-                         return axis_of(term.expr) != tile.vector->id || term.coefficient == 1;
-                       });
+    const bool along = part != nullptr && (phases_of(*part, tile.vector->id) > 1 ||
+                                           std::all_of(part->terms.begin(), part->terms.end(), [&](const auto& term) {
+                                             return axis_of(term.expr) != tile.vector->id || term.coefficient == 1;
+                                           }));
     if (!along) return static_cast<double>(lanes()) * kGatheredElement;
     return part->terms.size() > 1 && is_shifted(access) ? 2 : 1;  // windows are copied as they lie
   }
@@ -292,7 +295,7 @@ double HostChooser::copy_cost(const Tile& tile) const {
           access.stride(tile.vector->id) != 1)
         across = true;
     }
-    cycles += elements_of(k) * (across ? kTransposedElement : kCopiedElement);
+    cycles += kKernel + elements_of(k) * (across ? kTransposedElement : kCopiedElement);
   }
   return cycles;
 }

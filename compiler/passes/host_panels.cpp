@@ -279,7 +279,9 @@ Staging HostChooser::panel(std::size_t number, const Tile& tile, std::int64_t wi
   if (in_panels) {
     out.layout.push_back({along, Kind::Inner, width});
   } else if (vector != nullptr) {
-    out.layout.push_back({along});
+    const std::int64_t phases = phases_of(*vector, tile.vector->id);
+    if (phases > 1) out.layout.push_back({along, Kind::Inner, phases});
+    out.layout.push_back(phases > 1 ? Staging::Dim{along, Kind::Outer, phases} : Staging::Dim{along});
   }
   return out;
 }

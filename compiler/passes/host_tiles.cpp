@@ -191,6 +191,14 @@ bool HostChooser::changes_loads(std::size_t staged, const Tile& tile) const {
   });
 }
 
+std::int64_t HostChooser::phases_of(const schedule::Part& part, AxisId axis) {
+  std::int64_t phases = 1;
+  for (const affine::LinearForm::Term& term : part.terms) {
+    if (axis_of(term.expr) == axis && part.terms.size() > 1) phases = term.coefficient;
+  }
+  return phases > 1 && phases <= kMostVectorStride ? phases : 1;
+}
+
 const schedule::Part* HostChooser::part_of(const schedule::StagedExpr& staged, AxisId axis) {
   const schedule::Part* found = nullptr;
   for (const schedule::Part& part : staged.parts) {

@@ -538,6 +538,24 @@ TEST(HostSchedule, WindowsWhoseRowsShareSetsAreCopiedInParts) {
   EXPECT_EQ(copied("1024", "3"), -1);
 }
 
+TEST(HostSchedule, StridedWindowsOfWideImagesAreCopiedInPhases) {
+  // Each tap then reads neighbours, and rows are stored as they lie.
+  const std::string graph = R"(
+graph @stem(%X: f32[3, 224, 224], %K: f32[32, 3, 3, 3]) -> (%Y) {
+  %Y: f32[32, 112, 112] = compute [o: 32, i: 112, j: 112] reduce [c: 3, p: 3, q: 3] ascending {
+    acc %s: f32 = 0.0:f32 step fma(if(land(lt(add(mul(2:i64, i), p), 224:i64), lt(add(mul(2:i64, j), q), 224:i64)), %X[c, add(mul(2:i64, i), p), add(mul(2:i64, j), q)], 0.0:f32), %K[o, c, p, q], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)";
+  EXPECT_EQ(loops_of(graph).back(), (schedule::Loop{"j", 1, schedule::Bind::Vector}));
+  for (const loop::Function& function : flattened(graph)) {
+    const VectorLoads loads = vector_loads(function);
+    EXPECT_GT(loads.all, 0);
+    EXPECT_EQ(loads.gathered, 0) << loop::print(function);
+  }
+}
+
 TEST(HostSchedule, WindowsOfSeveralResultsAreCopiedOnce) {
   // Eight results of a group have one operand: blocks of one result each would all copy it.
   PassContext ctx = wide_host();
