@@ -1,6 +1,7 @@
 #include "compiler/passes/function_builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -479,6 +480,28 @@ ValueId FunctionBuilder::fold_division(Opcode opcode, const std::vector<ValueId>
   return quotient ? add(quotient, apply(opcode, {rest, args[1]})) : ValueId{};
 }
 
+/// Quotients and remainders of lanes by a constant as products, where bounds of the lanes leave room for them:
+/// processors divide integers one by one. An invalid id for others, and where lanes lie at known distances from each
+/// other.
+ValueId FunctionBuilder::multiply_out(Opcode opcode, const std::vector<ValueId>& args, int lanes) {
+  constexpr int kBits = 30;  // of a dividend
+  constexpr std::int64_t kMost = std::int64_t{1} << kBits;
+  if ((opcode != Opcode::FloorDiv && opcode != Opcode::Mod) || type(args[0]).lanes == 1) return {};
+  const std::optional<std::int64_t> divisor = as_index(args[1]);
+  const std::optional<affine::Interval> bounds = lanes_range(args[0]);
+  if (!divisor || *divisor < 2 || *divisor >= kMost || !bounds || bounds->low < 0 || bounds->high >= kMost) return {};
+  const std::optional<Lanes> known = as_lanes(args[0]);
+  if (known && phase_of(known->base, *divisor)) return {};
+  // With 2^shift <= factor * divisor < 2^shift + divisor and divisor <= 2^(shift - kBits), the quotient by 2^shift of a
+  // product is too large by less than what is missing to the next whole number.
+  const int shift = kBits + std::bit_width(static_cast<std::uint64_t>(*divisor - 1));
+  const std::int64_t factor = ((std::int64_t{1} << shift) + *divisor - 1) / *divisor;
+  const ValueId quotient =
+      apply(Opcode::Shr, {apply(Opcode::Mul, {args[0], splat(index(factor), lanes)}), splat(index(shift), lanes)});
+  if (opcode == Opcode::FloorDiv) return quotient;
+  return apply(Opcode::Sub, {args[0], apply(Opcode::Mul, {quotient, splat(index(*divisor), lanes)})});
+}
+
 /// Constants gather at the end of a sum, (x + 1) + 2 = x + 3, where addresses can take them as displacements; an
 /// invalid id when there is nothing to gather. A constant becomes the second operand.
 ValueId FunctionBuilder::fold_sum(Opcode opcode, std::vector<ValueId>& args) {
@@ -525,6 +548,7 @@ ValueId FunctionBuilder::apply(Opcode opcode, std::vector<ValueId> args, std::op
   if (dtype == DType::I64) {
     if (const ValueId folded = fold_ramp(opcode, args, lanes)) return folded;
     if (const ValueId folded = fold_division(opcode, args, lanes)) return folded;
+    if (const ValueId folded = multiply_out(opcode, args, lanes)) return folded;
     if (lanes == 1 && (opcode == Opcode::Add || opcode == Opcode::Sub)) {
       if (const ValueId folded = fold_sum(opcode, args)) return folded;
     }

@@ -136,6 +136,7 @@ class FunctionBuilder {
   loop::ValueId exact_quotient(loop::ValueId id, std::int64_t by);
   std::pair<loop::ValueId, loop::ValueId> split_multiple(loop::ValueId id, std::int64_t by);
   loop::ValueId fold_division(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
+  loop::ValueId multiply_out(scalar::Opcode opcode, const std::vector<loop::ValueId>& args, int lanes);
   const Arithmetic* sum_of(loop::ValueId id) const;
   int depth() const { return static_cast<int>(scopes_.size()) - 1; }
   /// The outermost scope that a load may move to from here.

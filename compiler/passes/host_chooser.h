@@ -84,6 +84,9 @@ class HostChooser {
   std::int64_t distinct_loads(const Axis* row, std::int64_t rows) const;
   /// How much of the loads and operations of a body is left when the rows of the tile share them.
   double shared_part(const Tile& tile) const;
+  /// Divisions of the body and its indices that become floats, where they differ from vector to vector: all of them, or
+  /// those that rows along an axis have in common.
+  double slow_operations(const Axis& vector, const Axis* row) const;
   /// Rows along the axis use loads together, or are stored together.
   bool shares_loads(const Axis& vector, const Axis& row) const;
   /// Tries all sizes of a tile of these axes; `row` may be null.
@@ -114,7 +117,9 @@ class HostChooser {
 
   // ---- cycles
 
-  /// What is known of the lanes of a read where the tile has vectors side by side until they lie alike again.
+  /// What is known of the lanes of a read along the axis.
+  const std::optional<Near>& known_near(const Access& access, const Axis& vector) const;
+  /// The same where the tile has vectors side by side until they lie alike again.
   std::optional<Near> near_of(const Access& access, const Tile& tile) const;
   /// Vectors of a row side by side after which the lanes of all such reads lie alike; 1 where there are none.
   std::int64_t vectors_alike(const Axis& vector) const;
@@ -146,6 +151,8 @@ class HostChooser {
   double pages_of_step(const Tile& tile) const;
   /// Tiles along the row axis; a last one of few rows costs as much as a whole one at most.
   double row_tiles(const Tile& tile) const;
+  /// Cycles of operations that take long, of which rows have some in common.
+  double slow_cycles(const Tile& tile) const;
   /// Cycles to store one vector.
   double store_cost(const Tile& tile) const;
   /// The same for one that is stored element by element; more where the lines share few sets of the cache.

@@ -45,6 +45,8 @@ constexpr std::int64_t kWaysForOthers = 2, kWaysForResults = 2;
 /// How much of their time loads, and what comes from behind the first-level cache, add to a step that they do not
 /// bound.
 constexpr double kLoadShare = 0.25, kFarShare = 0.05;
+/// Cycles of a division of whole vectors, or of a conversion through integers of 64 bits.
+constexpr double kSlowOperation = 10;
 /// Cycles of a step to another page.
 constexpr double kPageStep = 1;
 /// A page of memory, and what one way of the first-level cache holds: rows of a tile that many bytes apart share a set.
@@ -77,10 +79,14 @@ double HostChooser::load_cost(const Access& access, const Tile& tile) const {
   return static_cast<double>(lanes()) * kGatheredElement + guard;
 }
 
+const std::optional<Near>& HostChooser::known_near(const Access& access, const Axis& vector) const {
+  const auto [found, is_new] = near_.try_emplace({access.node, vector.id}, std::nullopt);
+  if (is_new) found->second = near_lanes(access, vector.id, lanes());
+  return found->second;
+}
+
 std::optional<Near> HostChooser::near_of(const Access& access, const Tile& tile) const {
-  const auto [found, is_new] = near_.try_emplace({access.node, tile.vector->id}, std::nullopt);
-  if (is_new) found->second = near_lanes(access, tile.vector->id, lanes());
-  const std::optional<Near>& near = found->second;
+  const std::optional<Near>& near = known_near(access, *tile.vector);
   const bool alike = near && (tile.vectors % near->vectors == 0 || tile.vectors * lanes() >= extent_of(*tile.vector));
   return alike ? near : std::nullopt;
 }
@@ -88,9 +94,7 @@ std::optional<Near> HostChooser::near_of(const Access& access, const Tile& tile)
 std::int64_t HostChooser::vectors_alike(const Axis& vector) const {
   std::int64_t together = 1;
   for (const Access& access : accesses_) {
-    const auto [found, is_new] = near_.try_emplace({access.node, vector.id}, std::nullopt);
-    if (is_new) found->second = near_lanes(access, vector.id, lanes());
-    if (found->second) together = std::lcm(together, found->second->vectors);
+    if (const std::optional<Near>& near = known_near(access, vector)) together = std::lcm(together, near->vectors);
   }
   return together;
 }
@@ -202,7 +206,16 @@ double HostChooser::cost(const Tile& tile) const {
                        (tile.row == nullptr ? 1 : static_cast<double>(extent_of(*tile.row)));
   const double tiles =
       outer * static_cast<double>(ceil_div(extent_of(*tile.vector), lanes() * tile.vectors)) * row_tiles(tile);
-  return tiles * (step * reduction_ + body + rows * vectors * store_cost(tile) + line_cost(tile) + 4) + copy_cost(tile);
+  return tiles *
+             (step * reduction_ + body + rows * vectors * store_cost(tile) + line_cost(tile) + slow_cycles(tile) + 4) +
+         copy_cost(tile);
+}
+
+double HostChooser::slow_cycles(const Tile& tile) const {
+  const double all = slow_operations(*tile.vector, nullptr);
+  const double shared = tile.row == nullptr ? 0 : slow_operations(*tile.vector, tile.row);
+  const auto vectors = static_cast<double>(tile.vectors);
+  return kSlowOperation * vectors * (shared + (all - shared) * static_cast<double>(tile.rows));
 }
 
 double HostChooser::line_cost(const Tile& tile) const {

@@ -87,8 +87,28 @@ bool HostChooser::picks_between(const Axis& vector, const Axis& row) const {
   });
 }
 
+double HostChooser::slow_operations(const Axis& vector, const Axis* row) const {
+  double operations = 0;
+  // Where lanes repeat, what is made of their places is constant.
+  const bool gathers = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    return !access.is_affine() && access.depends_on(vector.id) && !known_near(access, vector);
+  });
+  if (compute_.reduction || !gathers) return operations;
+  const auto counts = [&](const scalar::Expr& node) {
+    return mentions(node, vector.id) && (row == nullptr || !mentions(node, row->id));
+  };
+  scalar::for_each_node(compute_.body, [&](const scalar::Expr& node) {
+    const auto* apply = std::get_if<scalar::Apply>(&node->kind);
+    if (apply == nullptr || !is_float(node->dtype)) return;
+    const bool converts = apply->opcode == scalar::Opcode::Cast && apply->args[0]->dtype == DType::I64;
+    if ((apply->opcode == scalar::Opcode::Div || converts) && counts(node)) ++operations;
+  });
+  return operations;
+}
+
 bool HostChooser::shares_loads(const Axis& vector, const Axis& row) const {
   if (&row == &compute_.axes.back()) return true;
+  if (slow_operations(vector, &row) > 0) return true;
   if (compute_.reduction ? is_window(row, vector) : is_stencil(row) || picks_between(vector, row)) return true;
   return std::any_of(accesses_.begin(), accesses_.end(),
                      [&](const Access& access) { return access.depends_on(vector.id) && !access.depends_on(row.id); });
@@ -111,7 +131,8 @@ void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best)
   const std::int64_t most_rows = row == nullptr ? 1 : std::min(extent_of(*row), std::max(kMaxRows, most_lanes));
   const bool window = row != nullptr && compute_.reduction && is_window(*row, vector);
   const bool along = row != nullptr && !compute_.reduction && &vector == &compute_.axes.back();
-  const bool stencil = along && is_stencil(*row), picks = along && picks_between(vector, *row);
+  const bool stencil = along && (is_stencil(*row) || slow_operations(vector, row) > 0),
+             picks = along && picks_between(vector, *row);
   // Without a reduction a load that rows share is one from the nearest cache: a longer body is only worth a window's.
   if (!compute_.reduction && row != nullptr && row != &compute_.axes.back() && !stencil && !picks) return;
   for (std::int64_t rows = 1; rows <= most_rows; ++rows) {

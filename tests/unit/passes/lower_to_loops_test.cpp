@@ -515,6 +515,35 @@ TEST(LowerToLoops, SumsInSeveralVectorsGoOnFromWhatOuterLoopsHold) {
     expect_loops_mean_the_graph({graph, {x}, {}}, seed, small_host(), any_schedule(seed));
 }
 
+TEST(LowerToLoops, DivisionsOfLanesBecomeProducts) {
+  // Dividends up to the ends of what a product has room for, and beyond; next to multiples of the divisor most of all.
+  const std::int64_t most = std::int64_t{1} << 30;
+  for (const std::int64_t divisor : {3, 7, 640, 641, 65535, 1000003, 715827883}) {
+    for (const std::int64_t step : {std::int64_t{1}, std::int64_t{1921}, divisor - 1, divisor + 1}) {
+      if (step < 1 || step * 200 >= most) continue;
+      const std::int64_t last = most - 1 - step * 199;
+      for (const std::int64_t first : {std::int64_t{0}, divisor - 100, last, last + 1}) {
+        if (first < 0) continue;
+        const std::string place = "add(mul(i, " + std::to_string(step) + ":i64), " + std::to_string(first) + ":i64)";
+        const auto graph = testing::parsed(R"(graph @g() -> (%Y, %Z) {
+  %Y: i64[200] = compute [i: 200] {
+    yield floordiv()" + place + ", " + std::to_string(divisor) +
+                                           R"(:i64)
+  }
+  %Z: i64[200] = compute [i: 200] {
+    yield mod()" + place + ", " + std::to_string(divisor) +
+                                           R"(:i64)
+  }
+}
+)");
+        expect_loops_mean_the_graph({graph, {}, {}}, 0, small_host(),
+                                    [](const tensor::Graph& g, PassContext& ctx) { return choose_schedule(g, ctx); });
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(LowerToLoops, AlignedPiecesMeetTheBorderAnywhere) {
   // Rows of 37 elements begin anywhere in a line: the second tile of a row may begin at 1, 2 or 3 and needs padding,
   // too.
