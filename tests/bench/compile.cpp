@@ -1,6 +1,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -9,12 +10,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/api/corrloom.h"
 
 /// What compiling the ops of a list of workloads for the host costs in a process that has compiled before, and each
-/// step of it: microseconds by step as counters.
+/// step of it: microseconds by step as counters. A line for people has the longest steps only; `--benchmark_out=FILE`
+/// and `--benchmark_format=json` have all of them.
 ///
 ///     bench_compile [--workloads FILE.json] [options of Google Benchmark]
 ///
@@ -62,6 +65,32 @@ void compile(benchmark::State& state, const Workload& workload) {
     state.counters[step + " us"] = benchmark::Counter(ns / 1e3, benchmark::Counter::kAvgIterations);
 }
 
+/// Shows the longest steps of each run as its label instead of all counters.
+class LongestSteps : public benchmark::ConsoleReporter {
+ public:
+  LongestSteps() : benchmark::ConsoleReporter(OO_None) {}
+
+  void ReportRuns(const std::vector<Run>& runs) override {
+    std::vector<Run> shown = runs;
+    for (Run& one : shown) {
+      std::vector<std::pair<double, std::string>> steps;
+      for (const auto& [name, counter] : one.counters) steps.emplace_back(counter.value, name);
+      std::sort(steps.rbegin(), steps.rend());
+      steps.resize(std::min(steps.size(), kShown));
+      for (const auto& [us, name] : steps) {
+        char text[32];
+        std::snprintf(text, sizeof text, " %.2f ms", us / 1e3);
+        one.report_label += (one.report_label.empty() ? "" : ", ") + name.substr(0, name.rfind(' ')) + text;
+      }
+      one.counters.clear();
+    }
+    ConsoleReporter::ReportRuns(shown);
+  }
+
+ private:
+  static constexpr std::size_t kShown = 5;
+};
+
 int run(int argc, char** argv) {
   ::setenv("CORRLOOM_CACHE_DIR", "off", 1);
   std::vector<char*> arguments(argv, argv + argc);
@@ -79,7 +108,10 @@ int run(int argc, char** argv) {
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
-  benchmark::RunSpecifiedBenchmarks();
+  const bool is_for_people = std::none_of(
+      argv, argv + argc, [](std::string_view argument) { return argument.starts_with("--benchmark_format"); });
+  LongestSteps longest;
+  is_for_people ? benchmark::RunSpecifiedBenchmarks(&longest) : benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
 
