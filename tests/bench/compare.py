@@ -6,9 +6,10 @@
 A peer is a file peer_NAME.py whose import works; those that are not installed are left out. The table shows for each workload the
 limit of the machine (`corrloom bench` measures it in the same run), the share of it that Corrloom and the best peer reach, and
 how many times as long the best peer takes. All calls are made on the same operands, and results are compared. Operands that a
-network would own (`constants`) may be packed ahead by everyone. Nothing here passes or fails on a time.
+network would own (`constants`) may be packed ahead by everyone, and freed memory is kept for the next call. Nothing here passes or fails on a time.
 """
 import argparse
+import ctypes
 import importlib
 import json
 import os
@@ -38,6 +39,17 @@ def installed(names, threads):
         except ImportError as error:
             print(f"left out: {name} ({error})", file=sys.stderr)
     return found
+
+
+def keep_freed_memory():
+    """A peer that allocates a new result at each call must not pay for the pages of it: Corrloom keeps its blocks, too."""
+    trim_threshold, mmap_threshold, most = -1, -3, 2**31 - 1
+    try:
+        libc = ctypes.CDLL(None)
+        libc.mallopt(trim_threshold, most)
+        libc.mallopt(mmap_threshold, most)
+    except AttributeError:
+        print("peers pay for fresh pages: this C library has no mallopt", file=sys.stderr)
 
 
 def operands(workload):
@@ -167,6 +179,7 @@ def main():
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--out", help="where the rows are written as JSON")
     options = parser.parse_args()
+    keep_freed_memory()
     peers = installed([name for name in options.peers.split(",") if name], options.threads)
     corrloom = Corrloom(options.corrloom, WORKLOADS, options.threads, 3 if options.quick else 0)
     workloads = [one for one in json.loads(WORKLOADS.read_text())
