@@ -19,6 +19,11 @@ constexpr std::int64_t kMostWindowStep = 4;
 /// Sweeps over results: columns of a piece at least, pieces that there should be, vectors of a tile without rows, and
 /// elements of the reduction that a sweep adds with and without rows.
 constexpr std::int64_t kSweptColumns = 1024, kSweptPieces = 4, kSweptVectors = 4, kSweepOfRow = 4, kSweepOfRows = 16;
+/// Of sweeps whose tiles do not have all rows: rows of the result at most, vectors of a tile, and elements of the
+/// reduction; the columns that a piece of the operand meets stay in the second-level cache. They pay where the operand
+/// takes more than this part of the third-level cache.
+constexpr std::int64_t kMostSweptRows = 96, kVectorsOfTiles = 3, kSweepOfTiles = 64;
+constexpr double kPartOfFar = 0.4;
 /// Tiles ahead of a sweep with rows that are brought nearer.
 constexpr std::int64_t kSweepAhead = 4;
 
@@ -29,6 +34,11 @@ double bytes_of(const tensor::Graph& graph, tensor::TensorId id) {
   double bytes = byte_size(graph.op(id).dtype);
   for (const Expr& extent : graph.op(id).extents) bytes *= static_cast<double>(scalar::as_i64(extent).value_or(1));
   return bytes;
+}
+
+/// Whether the result has more rows than one tile.
+bool has_several(const Tile& tile) {
+  return tile.row != nullptr && extent_of(*tile.row) > tile.rows;
 }
 
 }  // namespace
@@ -59,10 +69,13 @@ std::int64_t Access::window(AxisId row, std::int64_t rows, AxisId tap, std::int6
 
 bool sweeps(const Reads& reads, const Tile& tile) {
   if (!reads.compute.reduction || reads.compute.reduction->axes.size() != 1 || tile.window > 1) return false;
-  if (tile.row != nullptr && extent_of(*tile.row) > tile.rows) return false;
+  const bool in_tiles = has_several(tile);
+  if (in_tiles && (tile.rows == 1 || extent_of(*tile.row) > kMostSweptRows)) return false;
   if (std::find(tile.staged.begin(), tile.staged.end(), true) != tile.staged.end()) return false;
   const Axis& reduced = reads.compute.reduction->axes.front();
   if (scalar::as_i64(reduced.extent).value_or(0) < 4 * kSweepOfRows) return false;
+  const auto near = static_cast<double>(reads.target.l2_bytes);
+  const double least = in_tiles ? std::max(near, kPartOfFar * static_cast<double>(reads.target.l3_bytes)) : near;
   return std::any_of(reads.accesses.begin(), reads.accesses.end(), [&](const Access& access) {
     const auto used_once = [&](const Axis& axis) {
       return extent_of(axis) == 1 || &axis == tile.row || access.depends_on(axis.id);
@@ -70,12 +83,18 @@ bool sweeps(const Reads& reads, const Tile& tile) {
     return access.in_step && access.stride(tile.vector->id) == 1 && !access.guarded &&
            std::all_of(reads.compute.axes.begin(), reads.compute.axes.end(), used_once) &&
            access.stride(reduced.id) * access.element_bytes >= kPageBytes &&
-           bytes_of(reads.graph, access.read->source) > static_cast<double>(reads.target.l2_bytes);
+           bytes_of(reads.graph, access.read->source) > least;
   });
 }
 
 void sweep_loops(const Reads& reads, Tile tile, schedule::Stage& stage) {
   const std::int64_t extent = extent_of(*tile.vector);
+  const bool in_tiles = has_several(tile);
+  if (in_tiles) {
+    const std::int64_t rows = extent_of(*tile.row);
+    tile.rows = ceil_div(rows, ceil_div(rows, reads.target.vector_registers / (kVectorsOfTiles + 1)));
+    tile.vectors = kVectorsOfTiles;
+  }
   if (tile.rows == 1) tile.vectors = std::min(kSweptVectors, ceil_div(extent, reads.lanes));
   const std::int64_t width = reads.lanes * tile.vectors;
   const std::int64_t columns = ceil_div(std::max(kSweptColumns, ceil_div(extent, kSweptPieces)), width) * width;
@@ -85,8 +104,9 @@ void sweep_loops(const Reads& reads, Tile tile, schedule::Stage& stage) {
     if (&axis != tile.vector && &axis != tile.row && extent_of(axis) > 1) loops.push_back({axis.name, 1, Bind::Block});
   }
   loops.push_back({tile.vector->name, columns, Bind::Block});
-  loops.push_back({reduced, tile.rows == 1 ? kSweepOfRow : kSweepOfRows, Bind::Serial});
+  loops.push_back({reduced, tile.rows == 1 ? kSweepOfRow : in_tiles ? kSweepOfTiles : kSweepOfRows, Bind::Serial});
   loops.push_back({tile.vector->name, width, Bind::Serial});
+  if (in_tiles) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
   loops.push_back({reduced, 1, tile.rows == 1 ? Bind::Unroll : Bind::Serial});
   add_tile(tile, reads.lanes, loops);
   if (tile.rows == 1) return;
