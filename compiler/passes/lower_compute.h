@@ -153,8 +153,10 @@ class ComputeLowering {
   Part part_of(scalar::AxisId axis, const Point& point);
   Accumulators reduce_parts(const Level& level, std::vector<Point>& tile_points, Accumulators accumulators,
                             std::size_t next);
-  bool rows_fill_lanes() const;
-  Accumulators reduce_lanes(std::size_t first, std::vector<Point>& tile_points, Accumulators accumulators);
+  bool needs_turned_lanes() const;
+  Accumulators reduce_rows(std::size_t depth, loop::ValueId row, std::vector<Point>& tile_points,
+                           Accumulators accumulators);
+  Accumulators reduce_lanes(std::vector<Point>& tile_points, Accumulators accumulators);
   /// A reduction to the largest or smallest of such elements.
   struct Extreme {
     bool is_max;
@@ -166,9 +168,9 @@ class ComputeLowering {
   std::vector<loop::ValueId> with_element(const Extreme& extreme, const std::vector<loop::ValueId>& before,
                                           loop::ValueId element);
   loop::ValueId untracked(const std::vector<loop::ValueId>& state);
-  Accumulators lanes_step(std::span<const tensor::Axis> axes, const std::vector<loop::ValueId>& extents,
-                          loop::ValueId number, loop::ValueId mask, const std::vector<Point>& tile_points,
-                          const Accumulators& before, const std::optional<Extreme>& extreme);
+  Accumulators lanes_step(const tensor::Axis& axis, loop::ValueId number, loop::ValueId mask,
+                          const std::vector<Point>& tile_points, const Accumulators& before,
+                          const std::optional<Extreme>& extreme);
   std::size_t independent_copies(std::size_t points) const;
   using StepAt = std::function<Accumulators(loop::ValueId number, loop::ValueId mask, const Accumulators& before)>;
   Accumulators reduce_copies(const std::string& name, loop::ValueId rounds, std::int64_t copies, int lanes,
@@ -221,7 +223,7 @@ class ComputeLowering {
   std::optional<std::int64_t> known_extent(scalar::AxisId axis) const;
   void single_elements(const Tile& tile, scalar::AxisId axis, const std::function<void(const Tile&)>& run);
   loop::ValueId extent_of(scalar::AxisId axis, const Point& point);
-  loop::ValueId trips_of(scalar::AxisId axis, const Point& point, loop::ValueId reached = {});
+  loop::ValueId trips_of(scalar::AxisId axis, const Point& point);
   bool may_leave(const scalar::Read& read, std::size_t dimension) const;
   bool is_checked_as_range(const scalar::Expr& read, std::size_t dimension) const;
   int site_of(const scalar::Read& read, std::size_t dimension) const;

@@ -70,8 +70,8 @@ ValueId ComputeLowering::extent_of(AxisId axis, const Point& point) {
 }
 
 /// How often the loop of a reduction axis runs: its extent, or not at all where a read of its range would leave a
-/// tensor. `reached` says whether the axes around it run (a default id: they do).
-ValueId ComputeLowering::trips_of(AxisId axis, const Point& point, ValueId reached) {
+/// tensor.
+ValueId ComputeLowering::trips_of(AxisId axis, const Point& point) {
   const ValueId extent = extent_of(axis, point);
   const std::vector<tensor::Axis>& axes = compute_.reduction->axes;
   ValueId inside;
@@ -80,7 +80,6 @@ ValueId ComputeLowering::trips_of(AxisId axis, const Point& point, ValueId reach
     if (axes[check.axis].id != axis || !may_leave(read, check.dimension)) continue;
     const Expr& limit = graph_.op(read.source).extents[check.dimension];
     ValueId runs = builder_.apply(Opcode::Gt, {extent, builder_.index(0)});
-    if (reached) runs = builder_.apply(Opcode::And, {reached, runs});
     const ValueId made = check.holds ? evaluate(check.holds, point, {}, {}, {}) : ValueId();
     if (made) runs = builder_.apply(Opcode::And, {made, runs});
     const Expr subscript = tensor::checked_subscript(check, axes[check.axis].extent, limit);
@@ -128,10 +127,8 @@ ComputeLowering::Accumulators ComputeLowering::reduce(std::size_t level, std::ve
   while (level < levels_.size() && !levels_[level].reduction) ++level;
   if (level == levels_.size()) return step(tile_points, accumulators);
   const Level& here = levels_[level];
-  if (compute_.reduction->order.kind == tensor::Order::Kind::Lanes && !rows_fill_lanes())
-    return reduce_lanes(0, tile_points, std::move(accumulators));
-  if (here.bind == Bind::Vector)
-    return reduce_lanes(compute_.reduction->axes.size() - 1, tile_points, std::move(accumulators));
+  if (needs_turned_lanes()) return reduce_rows(0, builder_.index(0), tile_points, std::move(accumulators));
+  if (here.bind == Bind::Vector) return reduce_lanes(tile_points, std::move(accumulators));
   if (here.step > 1) return reduce_parts(here, tile_points, std::move(accumulators), level + 1);
   if (here.bind == Bind::Unroll) {
     const Part part = part_of(here.axis, tile_points.front());
@@ -287,43 +284,74 @@ std::vector<ValueId> ComputeLowering::merged(std::vector<std::vector<ValueId>> r
   return run.front();
 }
 
-/// Whether lanes can follow the last axis alone: then element numbers and its indices agree modulo the lanes.
-bool ComputeLowering::rows_fill_lanes() const {
+/// Whether lanes cannot follow the last axis alone: element numbers and its indices do not agree modulo the lanes, and
+/// the order decides bits.
+bool ComputeLowering::needs_turned_lanes() const {
+  if (compute_.reduction->order.kind != tensor::Order::Kind::Lanes || tensor::is_order_free(*compute_.reduction))
+    return false;
   const std::vector<tensor::Axis>& axes = compute_.reduction->axes;
   const std::optional<std::int64_t> last = scalar::as_i64(axes.back().extent);
-  return axes.size() == 1 || (last && *last % compute_.reduction->order.lanes == 0);
+  return axes.size() > 1 && !(last && *last % compute_.reduction->order.lanes == 0);
 }
 
-/// Reduction axes `first` and after in the lanes of a vector: whole vectors of consecutive elements, then a masked one
-/// for the rest. Where no order changes the bits, few points have several accumulators each, so that vectors do not
-/// wait for one another. A maximum or minimum is tracked as three values until the end.
-ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, std::vector<Point>& tile_points,
-                                                            Accumulators accumulators) {
-  const std::span<const tensor::Axis> axes(compute_.reduction->axes.begin() + static_cast<std::ptrdiff_t>(first),
-                                           compute_.reduction->axes.end());
+/// Rows of the last axis that begin in the lane where the row before has ended: `row` of them lie before those of the
+/// axes from `depth` on.
+ComputeLowering::Accumulators ComputeLowering::reduce_rows(std::size_t depth, ValueId row,
+                                                           std::vector<Point>& tile_points, Accumulators accumulators) {
+  const tensor::Axis& axis = compute_.reduction->axes[depth];
+  const ValueId trips = trips_of(axis.id, tile_points.front());
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(axis.id.index)];
+  if (depth + 1 < compute_.reduction->axes.size()) {
+    const ValueId before = builder_.apply(Opcode::Mul, {row, trips});
+    const auto body = [&](ValueId number, std::span<const ValueId> values) {
+      for (Point& point : tile_points) point[axis.id] = {number, {}};
+      return flatten(reduce_rows(depth + 1, builder_.add(before, number), tile_points, unflatten(values)));
+    };
+    return unflatten(builder_.for_loop(name, trips, Binding::Serial, flatten(accumulators), body));
+  }
   const int lanes = static_cast<int>(compute_.reduction->order.lanes);
-  ValueId count = builder_.index(1), base = builder_.index(0);
-  std::vector<ValueId> extents;
-  if (const auto part = parts_.find(axes.front().id); part != parts_.end()) {  // the only axis, cut in whole vectors
-    base = part->second.base;
-    count = part->second.count;
-    extents.push_back(count);
-  }
-  for (const tensor::Axis& axis : axes.subspan(extents.size())) {
-    const ValueId reached = builder_.apply(Opcode::Gt, {count, builder_.index(0)});
-    extents.push_back(trips_of(axis.id, tile_points.front(), reached));
-    count = builder_.apply(Opcode::Mul, {count, extents.back()});
-  }
+  const ValueId width = builder_.index(lanes);
+  // The vectors begin that many elements before the row.
+  const ValueId early = builder_.apply(Opcode::Mod, {builder_.apply(Opcode::Mul, {row, trips}), width});
+  const ValueId end = builder_.add(early, trips), whole = builder_.apply(Opcode::FloorDiv, {end, width});
+  const ValueId lane = builder_.ramp(builder_.index(0), 1, lanes);
+  const auto vector_at = [&](ValueId number, ValueId mask, const Accumulators& values) {
+    const ValueId element = builder_.apply(Opcode::Sub, {builder_.mul(number, lanes), early});
+    return lanes_step(axis, element, mask, tile_points, values, std::nullopt);
+  };
+  const ValueId begun = builder_.apply(Opcode::Ge, {lane, early}), open = builder_.apply(Opcode::Lt, {lane, end});
+  accumulators = vector_at(builder_.index(0), builder_.apply(Opcode::And, {begun, open}), accumulators);
+  const ValueId one = builder_.index(1), inner = builder_.apply(Opcode::Sub, {whole, one});
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    return flatten(vector_at(builder_.add(number, one), {}, unflatten(values)));
+  };
+  accumulators = unflatten(builder_.for_loop(name, builder_.apply(Opcode::Max, {inner, builder_.index(0)}),
+                                             Binding::Serial, flatten(accumulators), body));
+  // Where the first vector is the last one, no lane is left of it.
+  const ValueId left = builder_.apply(Opcode::Mod, {end, width});
+  const ValueId last =
+      builder_.apply(Opcode::Select, {builder_.apply(Opcode::Gt, {whole, builder_.index(0)}), left, builder_.index(0)});
+  return vector_at(whole, builder_.apply(Opcode::Lt, {lane, last}), accumulators);
+}
+
+/// The last reduction axis in the lanes of a vector: whole vectors of consecutive elements, then a masked one for the
+/// rest. Where no order changes the bits, few points have several accumulators each, so that vectors do not
+/// wait for one another. A maximum or minimum is tracked as three values until the end.
+ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::vector<Point>& tile_points,
+                                                            Accumulators accumulators) {
+  const tensor::Axis& axis = compute_.reduction->axes.back();
+  const int lanes = static_cast<int>(compute_.reduction->order.lanes);
+  const auto [base, count] = part_of(axis.id, tile_points.front());
   const std::optional<Extreme> extreme = extreme_of_step();
   if (extreme) {
     for (std::vector<ValueId>& value : accumulators) value = tracked(value.front());
   }
   const std::size_t each = accumulators.front().size();
   const auto step_at = [&](ValueId number, ValueId mask, const Accumulators& before) {
-    return lanes_step(axes, extents, builder_.add(base, number), mask, tile_points, before, extreme);
+    return lanes_step(axis, builder_.add(base, number), mask, tile_points, before, extreme);
   };
   const ValueId full = builder_.apply(Opcode::FloorDiv, {count, builder_.index(lanes)});
-  const std::string& name = graph_.axis_names[static_cast<std::size_t>(axes.back().id.index)];
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(axis.id.index)];
   ValueId done = builder_.index(0);
   const auto copies = static_cast<std::int64_t>(independent_copies(tile_points.size()));
   const std::optional<std::int64_t> trips = builder_.as_index(full);
@@ -351,24 +379,18 @@ ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::size_t first, s
   return accumulators;
 }
 
-/// One vector of elements at every point: element `number` + lane, as indices of the axes, the last one fastest.
-ComputeLowering::Accumulators ComputeLowering::lanes_step(std::span<const tensor::Axis> axes,
-                                                          const std::vector<ValueId>& extents, ValueId number,
-                                                          ValueId mask, const std::vector<Point>& tile_points,
+/// One vector of elements of the axis at every point: element `number` + lane.
+ComputeLowering::Accumulators ComputeLowering::lanes_step(const tensor::Axis& axis, ValueId number, ValueId mask,
+                                                          const std::vector<Point>& tile_points,
                                                           const Accumulators& before,
                                                           const std::optional<Extreme>& extreme) {
   const int lanes = static_cast<int>(compute_.reduction->order.lanes);
-  Point at;
-  ValueId rest = builder_.ramp(number, 1, lanes);
-  for (std::size_t k = axes.size(); k-- > 0;) {
-    at[axes[k].id] = {k == 0 ? rest : builder_.apply(Opcode::Mod, {rest, extents[k]}), mask};
-    if (k > 0) rest = builder_.apply(Opcode::FloorDiv, {rest, extents[k]});
-  }
+  const ValueId elements = builder_.ramp(number, 1, lanes);
   Accumulators out;
   std::vector<Point> points;
   for (std::size_t k = 0; k < tile_points.size(); ++k) {
     Point& point = points.emplace_back(tile_points[k]);
-    for (const auto& [axis, value] : at) point[axis] = value;
+    point[axis.id] = {elements, mask};
     if (extreme) {
       const ValueId element = builder_.splat(evaluate(extreme->element, point, {}, {}, mask), lanes);
       out.push_back(with_element(*extreme, before[k], element));
