@@ -113,7 +113,7 @@ class Reporter {
       const bool reduced = is_reduced(loop(k).axis);
       if (loop(k).bind == Bind::Vector) {
         vector_axis = loop(k).axis;
-        lanes = reduced ? target_.reduction_lanes : walked(k);
+        lanes = reduced ? compute_.reduction->order.lanes : walked(k);
       } else if (loop(k).bind == Bind::Unroll && !reduced) {
         if (!copies.contains(loop(k).axis)) order.push_back(loop(k).axis);
         copies.try_emplace(loop(k).axis, 1).first->second *= static_cast<std::int64_t>(trips(k));
@@ -142,7 +142,7 @@ class Reporter {
       const Axis* axis = axis_named(loop(k).axis);
       if (axis == nullptr || loop(k).bind != (host ? Bind::Vector : Bind::Block)) continue;
       const bool by_lanes = is_reduced(axis->name);
-      const std::int64_t width = !host ? loop(k).step : by_lanes ? target_.reduction_lanes : walked(k);
+      const std::int64_t width = !host ? loop(k).step : by_lanes ? compute_.reduction->order.lanes : walked(k);
       const std::int64_t extent = extent_of(*axis), wide = (extent + width - 1) / width * width;
       if (wide > 0) use *= static_cast<double>(extent) / static_cast<double>(wide);
     }

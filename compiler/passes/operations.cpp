@@ -1,5 +1,6 @@
 #include "compiler/passes/operations.h"
 
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -65,9 +66,19 @@ class Counter {
   double points(const std::set<scalar::AxisId>& wanted) const {
     double points = 1;
     for (const tensor::Axis& axis : axes_) {
-      if (wanted.contains(axis.id)) points *= static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
+      if (wanted.contains(axis.id)) points *= static_cast<double>(elements_of(axis.extent));
     }
     return points;
+  }
+
+  /// Of an extent that is the rest of a size where that is less than a constant, the constant.
+  static std::int64_t elements_of(const scalar::Expr& extent) {
+    if (const scalar::Apply* least = scalar::as_apply(extent, scalar::Opcode::Min)) {
+      for (const scalar::Expr& arg : least->args) {
+        if (const std::optional<std::int64_t> most = scalar::as_i64(arg)) return *most;
+      }
+    }
+    return scalar::as_i64(extent).value_or(1);
   }
 
   void count(const scalar::Apply& apply, DType dtype, const Source& source) {

@@ -7,6 +7,7 @@
 #include "compiler/passes/check_bounds.h"
 #include "compiler/passes/compose_views.h"
 #include "compiler/passes/contract_fma.h"
+#include "compiler/passes/cut_reductions.h"
 #include "compiler/passes/delay_overwrites.h"
 #include "compiler/passes/expand_functions.h"
 #include "compiler/passes/flatten_indices.h"
@@ -50,6 +51,7 @@ constexpr TensorPass kTensorPasses[] = {
     {"remove_dead_ops", remove_dead_ops, "drops what no result needs"},
     {"narrow_picks", narrow_picks, "carries the places of argmax and argmin as i32"},
     {"pack_dots", pack_dots, "lets sums of products of bytes take four at a time"},
+    {"cut_reductions", cut_reductions, "makes ops of their own of the parts of reductions"},
     {"delay_overwrites", delay_overwrites, "moves results in the storage of an input behind what reads the input"},
     {"expand_functions", expand_functions, "writes functions in terms of primitives"},
     {"split_epilogue", split_epilogue, "gives long bodies of reductions by lanes vectors of their own"},
@@ -93,6 +95,10 @@ constexpr Order kOrder[] = {
     {"canonicalise", "narrow_picks", "axes that merge make one range"},
     {"canonicalise", "pack_dots", "axes that merge make longer sums"},
     {"pack_dots", "delay_overwrites", "packing reads inputs"},
+    {"fuse_epilogue", "cut_reductions", "what is made of the result would hide in its parts"},
+    {"canonicalise", "cut_reductions", "axes that merge need no reshape, and a part may be all there is"},
+    {"lower_padding", "cut_reductions", "reads walk whole rows where they have no padding"},
+    {"cut_reductions", "delay_overwrites", "parts read inputs"},
     {"fuse_epilogue", "expand_functions", "functions in bodies are counted as one operation"},
     {"expand_functions", "split_epilogue", "what is split off is as long as its operations are"},
     {"fuse_epilogue", "split_epilogue", "what is split off would be folded in again"},

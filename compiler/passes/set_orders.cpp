@@ -10,6 +10,7 @@
 #include "compiler/passes/running_reduction.h"
 #include "compiler/passes/size_proofs.h"
 #include "compiler/passes/view_places.h"
+#include "compiler/passes/walked_rows.h"
 #include "ir/affine/affine.h"
 #include "ir/tensor/sequence.h"
 
@@ -24,6 +25,11 @@ using tensor::Expr;
 using tensor::Numerics;
 using tensor::Order;
 using tensor::Reduction;
+
+/// Elements of a part of a reduction to one value, and to a row of values, on the host and on a GPU: enough that a part
+/// costs nothing beside its elements, few enough that parts keep all processors busy. Lanes of the former for each lane
+/// that rows have: nothing else is under way beside them.
+constexpr std::int64_t kPart = 16384, kRowsPart = 4096, kGpuPart = 1024, kMoreLanes = 4;
 
 bool holds(const std::vector<Axis>& axes, AxisId id) {
   return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.id == id; });
@@ -260,6 +266,69 @@ bool turn_windows(Compute& compute, const Compute& walked) {
   return turned;
 }
 
+/// True when the range depends on sizes alone.
+bool is_of_sizes(const Axis& axis) {
+  bool plain = true;
+  scalar::for_each_node(axis.extent,
+                        [&](const Expr& node) { plain &= scalar::as_read(node) == nullptr && !axis_of(node); });
+  return plain;
+}
+
+/// True when the axes are used in reads alone, and those that use them walk whole rows of dimensions with them.
+bool walks_rows(const tensor::Graph& graph, const Reduction& reduction) {
+  bool rows = true;
+  const auto is_reduced = [&](AxisId used) { return holds(reduction.axes, used); };
+  const Expr others = scalar::rewrite(reduction.accumulators.front().step, [&](const Expr& node) -> Expr {
+    const Read* read = scalar::as_read(node);
+    if (read == nullptr || !uses_axis(node, is_reduced)) return nullptr;
+    rows &= walked_rows(graph, *read, reduction.axes).has_value();
+    return scalar::constant(scalar::Value{node->dtype, 0});
+  });
+  return rows && !uses_axis(others, is_reduced);
+}
+
+/// True when each element is used for one element of the result, beside which its neighbours in memory are used.
+bool passes_by_rows(const Compute& walked) {
+  bool along = false;
+  for (const Read* read : reads_of(*walked.reduction)) {
+    const auto uses = [&](const Axis& axis) {
+      return std::any_of(read->index.begin(), read->index.end(), [&](const Expr& subscript) {
+        return uses_axis(subscript, [&](AxisId used) { return used == axis.id; });
+      });
+    };
+    const std::vector<Axis>& reduced = walked.reduction->axes;
+    if (std::none_of(reduced.begin(), reduced.end(), uses)) continue;
+    if (!std::all_of(reduced.begin(), reduced.end(), uses) ||
+        !std::all_of(walked.axes.begin(), walked.axes.end(), uses) ||
+        std::any_of(reduced.begin(), reduced.end(),
+                    [&](const Axis& axis) { return is_window_in(*read, axis.id, walked.axes); }))
+      return false;
+    along |= runs_along_memory(*read, walked.axes.back().id);
+  }
+  return along;
+}
+
+/// Elements of a part where few results are made of many elements, which then are reduced in parts side by side; else
+/// 0.
+std::int64_t part_of(const tensor::Graph& graph, const Compute& walked, const kernel::Target& target) {
+  const Reduction& reduction = *walked.reduction;
+  const bool whole = walked.axes.empty();
+  if (reduction.accumulators.size() != 1 || reduction.axes.empty() || tensor::is_in_sequence(reduction) ||
+      !std::all_of(reduction.axes.begin(), reduction.axes.end(), is_of_sizes))
+    return 0;
+  if (reduction.axes.size() > 1 && !walks_rows(graph, reduction)) return 0;
+  if (!whole && !passes_by_rows(walked)) return 0;
+  if (target.kind != kernel::TargetKind::Host) return kGpuPart;
+  return whole ? kPart : kRowsPart;
+}
+
+/// Reductions to one value whose order decides bits have lanes for several vectors; others have several of their own.
+std::int64_t lanes_of(const Compute& compute, const kernel::Target& target) {
+  if (!compute.axes.empty() || tensor::is_order_free(*compute.reduction)) return target.reduction_lanes;
+  const int bytes = std::max(byte_size(compute.reduction->accumulators.front().dtype), 4);
+  return target.reduction_lanes * kMoreLanes * 4 / bytes;
+}
+
 void set_order(const tensor::Graph& graph, Compute& compute, const Compute& walked, const kernel::Target& target) {
   Reduction& reduction = *compute.reduction;
   if (tensor::is_in_sequence(reduction)) return;
@@ -271,12 +340,13 @@ void set_order(const tensor::Graph& graph, Compute& compute, const Compute& walk
     return;
   }
   const bool by_lanes = target.reduction_lanes > 1 && !reduction.axes.empty() && !ranges_depend(reduction);
-  const Order lanes{Order::Kind::Lanes, target.reduction_lanes};
+  const Order lanes{Order::Kind::Lanes, lanes_of(compute, target)};
   if (order_is_free) {
     // Any order gives the bits that the op asks for: the one that fills vectors is as good as another.
     reduction.order = by_lanes && fills_lanes(walked, reduction.axes, lanes.lanes) ? lanes : Order{Order::Kind::Any};
     if (reduction.order.kind == Order::Kind::Any && target.kind == kernel::TargetKind::Host)
       reduction.axes = with_windows_moved(walked, true);
+    reduction.order.part = part_of(graph, walked, target);
     // Later passes rewrite the operations, which then no longer show that they are exact.
     compute.numerics.order = Numerics::OrderMode::Any;
     return;
@@ -285,6 +355,7 @@ void set_order(const tensor::Graph& graph, Compute& compute, const Compute& walk
   if (compute.numerics.order == Numerics::OrderMode::Strict || reduction.axes.empty()) return;
   reduction.axes = with_windows_moved(walked, target.kind == kernel::TargetKind::Host);
   if (by_lanes && fills_lanes(walked, reduction.axes, lanes.lanes)) reduction.order = lanes;
+  reduction.order.part = part_of(graph, walked, target);
 }
 
 }  // namespace
@@ -298,7 +369,7 @@ tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx) {
     if (turn_windows(*compute, without_wraps(graph, walked))) walked = as_walked(graph, op, shown);
     set_order(graph, *compute, without_wraps(graph, walked), ctx.target);
     const bool by_lanes = compute->reduction->order.kind == Order::Kind::Lanes;
-    if (compute->numerics.order != Numerics::OrderMode::Strict && !by_lanes)
+    if (compute->numerics.order != Numerics::OrderMode::Strict && !by_lanes && compute->reduction->order.part == 0)
       use_pair_dots(*compute->reduction, *walked.reduction, ctx.target);
   }
   return graph;

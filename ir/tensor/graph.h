@@ -48,6 +48,9 @@ struct Order {
   };
   Kind kind = Kind::Ascending;
   std::int64_t lanes = 1;  ///< a power of two; for Lanes
+  /// Elements of a part, a multiple of the lanes: each run of so many is reduced by itself, and the parts are merged in
+  /// ascending order, beginning with the first. 0: all elements are one part.
+  std::int64_t part = 0;
   friend bool operator==(const Order&, const Order&) = default;
 };
 

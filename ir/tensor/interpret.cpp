@@ -183,6 +183,7 @@ class OpRun {
           {check.axis, &read, check.dimension, limit, CompiledExpr(subscript, scope_), CompiledExpr(holds, scope_)});
     }
     accumulators_.resize(compiled_.size());
+    inits_.resize(compiled_.size());
     next_.resize(compiled_.size());
   }
 
@@ -192,22 +193,30 @@ class OpRun {
 
   /// Leaves the finished accumulators in `accumulators_`.
   void reduce(const Reduction& reduction, std::size_t first_axis) {
-    const std::size_t count = compiled_.size();
     lanes_ = reduction.order.kind == Order::Kind::Lanes ? static_cast<std::size_t>(reduction.order.lanes) : 1;
-    std::vector<std::uint64_t>& partial = partial_;
-    partial.resize(lanes_ * count);
+    part_ = static_cast<std::uint64_t>(reduction.order.part);
+    partial_.resize((lanes_ + 1) * compiled_.size());  // the last one holds the parts that are done
     std::fill(frame_.axes.begin() + static_cast<std::ptrdiff_t>(first_axis), frame_.axes.end(), 0);
-    for (std::size_t k = 0; k < count; ++k) {
-      const std::uint64_t init = compiled_[k].init.run(frame_);
-      for (std::size_t lane = 0; lane < lanes_; ++lane) partial[lane * count + k] = init;
-    }
+    for (std::size_t k = 0; k < compiled_.size(); ++k) inits_[k] = compiled_[k].init.run(frame_);
+    begin_part();
     element_ = 0;
     in_reduction_ = true;
     visit_elements(first_axis, 0);
+    end_part(part_ != 0 && element_ > part_);
+    std::copy_n(lane_values(lanes_).begin(), compiled_.size(), accumulators_.begin());
+  }
+
+  void begin_part() {
+    for (std::size_t lane = 0; lane < lanes_; ++lane)
+      std::copy(inits_.begin(), inits_.end(), lane_values(lane).begin());
+  }
+
+  void end_part(bool merged) {
     for (std::size_t half = lanes_ / 2; half > 0; half /= 2) {
       for (std::size_t lane = 0; lane < half; ++lane) merge(lane, lane + half);
     }
-    std::copy_n(partial.begin(), count, accumulators_.begin());
+    if (merged) return merge(lanes_, 0);
+    std::copy_n(partial_.begin(), compiled_.size(), lane_values(lanes_).begin());
   }
 
   std::span<std::uint64_t> lane_values(std::size_t lane) {
@@ -239,6 +248,10 @@ class OpRun {
 
   /// Every step sees the accumulators as they were before the element.
   void add_element() {
+    if (part_ != 0 && element_ != 0 && element_ % part_ == 0) {
+      end_part(element_ > part_);
+      begin_part();
+    }
     const std::span<std::uint64_t> lane = lane_values(element_++ % lanes_);
     frame_.accumulators = lane;
     for (std::size_t k = 0; k < compiled_.size(); ++k) next_[k] = compiled_[k].step.run(frame_);
@@ -301,9 +314,11 @@ class OpRun {
   std::vector<CompiledAccumulator> compiled_;
   std::vector<CompiledRange> ranges_;
   std::vector<std::uint64_t> accumulators_;  ///< finished
-  std::vector<std::uint64_t> partial_;       ///< lane by lane
+  std::vector<std::uint64_t> inits_;
+  std::vector<std::uint64_t> partial_;  ///< lane by lane, then of all parts so far
   std::vector<std::uint64_t> next_;
   std::size_t lanes_ = 1;
+  std::uint64_t part_ = 0;  ///< elements of one; 0: all
   std::uint64_t element_ = 0;
   bool in_reduction_ = false;
 };

@@ -257,17 +257,24 @@ class GraphParser {
     return numerics;
   }
 
-  Order parse_order() {
-    if (cursor_.accept_word("ascending")) return {Order::Kind::Ascending, 1};
-    if (cursor_.accept_word("any")) return {Order::Kind::Any, 1};
-    if (!cursor_.accept_word("lanes")) {
-      cursor_.fail_expected("`ascending`, `lanes(count)` or `any`");
-      return {};
-    }
+  std::int64_t parse_count(const char* what) {
     cursor_.expect("(");
-    const std::int64_t lanes = cursor_.expect_integer("the number of lanes");
+    const std::int64_t count = cursor_.expect_integer(what);
     cursor_.expect(")");
-    return {Order::Kind::Lanes, lanes};
+    return count;
+  }
+
+  Order parse_order() {
+    Order order;
+    if (cursor_.accept_word("lanes")) {
+      order = {Order::Kind::Lanes, parse_count("the number of lanes")};
+    } else if (cursor_.accept_word("any")) {
+      order.kind = Order::Kind::Any;
+    } else if (!cursor_.accept_word("ascending")) {
+      cursor_.fail_expected("`ascending`, `lanes(count)` or `any`");
+    }
+    if (cursor_.accept_word("parts")) order.part = parse_count("the number of elements in a part");
+    return order;
   }
 
   Compute parse_compute() {

@@ -185,7 +185,7 @@ class Printer {
     return numerics.fast_math ? out + " fast" : out;
   }
 
-  static std::string order_text(const Order& order) {
+  static std::string kind_text(const Order& order) {
     switch (order.kind) {
       case Order::Kind::Ascending:
         return "ascending";
@@ -195,6 +195,10 @@ class Printer {
         return "any";
     }
     return "?";
+  }
+
+  static std::string order_text(const Order& order) {
+    return kind_text(order) + (order.part == 0 ? "" : " parts(" + std::to_string(order.part) + ")");
   }
 
   void print_compute(const Compute& compute) {

@@ -30,7 +30,7 @@ namespace corrloom::tensor {
 ///     reshape   = "reshape" %NAME                              axes = "[" [axis {"," axis}] "]"
 ///     axis      = NAME ":" extent ["from" origin]
 ///     compute   = "compute" axes ["with" ["strict" | "any"] ["fast"]] ["reduce" axes order] "{" {acc} "yield" expr "}"
-///     order     = "ascending" | "lanes" "(" COUNT ")" | "any"
+///     order     = ("ascending" | "lanes" "(" COUNT ")" | "any") ["parts" "(" COUNT ")"]
 ///     acc       = "acc" %NAME ":" DTYPE "=" init "step" step "merge" merge
 ///
 /// Expressions are those of `scalar::to_text`; an i64 literal may stand without its dtype. In a merge `%s.other` is the

@@ -291,14 +291,30 @@ class Verifier {
     return true;
   }
 
+  static bool is_of_sizes(const std::vector<Axis>& axes) {
+    bool plain = true;
+    for (const Axis& axis : axes) {
+      if (axis.extent == nullptr) continue;
+      scalar::for_each_node(axis.extent, [&](const Expr& node) {
+        plain &= scalar::as_read(node) == nullptr && !std::holds_alternative<scalar::AxisRef>(node->kind);
+      });
+    }
+    return plain;
+  }
+
   void check_order(const Reduction& reduction, const Numerics& numerics) {
     const Order& order = reduction.order;
     const bool power = order.lanes > 0 && std::has_single_bit(static_cast<std::uint64_t>(order.lanes));
     if (order.kind == Order::Kind::Lanes && (!power || order.lanes > kMaxLanes))
       broken("T16", number(order.lanes) + " lanes: wanted a power of two up to " + number(kMaxLanes));
-    if (order.kind != Order::Kind::Ascending && is_in_sequence(reduction))
+    if (order.part < 0 || (power && order.part % order.lanes != 0))
+      broken("T16", "parts of " + number(order.part) + " elements: wanted a multiple of " + number(order.lanes));
+    if (order.part > 0 && (reduction.accumulators.size() != 1 || !is_of_sizes(reduction.axes)))
+      broken("T16", "parts of a reduction of several accumulators, or of ranges that do not depend on sizes alone");
+    const bool ascending = order.kind == Order::Kind::Ascending && order.part == 0;
+    if (!ascending && is_in_sequence(reduction))
       broken("T23", "an accumulator tells where the reduction stands, but the order is not ascending");
-    if (order.kind == Order::Kind::Ascending || is_order_free(reduction)) return;
+    if (ascending || is_order_free(reduction)) return;
     if (order.kind == Order::Kind::Any && numerics.order != Numerics::OrderMode::Any)
       broken("T17", "the order is free, but decides bits");
     if (numerics.order == Numerics::OrderMode::Strict)

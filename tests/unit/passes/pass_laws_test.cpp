@@ -7,6 +7,7 @@
 #include "compiler/passes/canonicalise.h"
 #include "compiler/passes/check_bounds.h"
 #include "compiler/passes/compose_views.h"
+#include "compiler/passes/cut_reductions.h"
 #include "compiler/passes/expand_functions.h"
 #include "compiler/passes/fuse_epilogue.h"
 #include "compiler/passes/inline_elementwise.h"
@@ -20,6 +21,7 @@
 #include "compiler/passes/split_epilogue.h"
 #include "ir/tensor/text.h"
 #include "ir/tensor/verify.h"
+#include "tests/unit/ir/tensor/parsed.h"
 #include "tests/unit/ir/tensor/random_graph.h"
 
 namespace corrloom::passes {
@@ -42,6 +44,7 @@ constexpr NamedPass kPasses[] = {
     {"canonicalise", canonicalise},
     {"inline_elementwise", inline_elementwise},
     {"fuse_epilogue", fuse_epilogue},
+    {"cut_reductions", cut_reductions},
     {"expand_functions", expand_functions},
     {"split_epilogue", split_epilogue},
     {"remove_dead_ops", remove_dead_ops},
@@ -105,6 +108,7 @@ TEST_P(PassLaws, EachPassKeepsEveryBit) {
        seed < 100u * static_cast<unsigned>(GetParam()) + 6; ++seed) {
     testing::RandomGraphOptions options;
     options.symbolic = seed % 2 == 0;
+    options.parts = seed % 3 != 0;
     const testing::RandomCase sample = testing::random_case(seed, options);
     for (const NamedPass& pass : kPasses) {
       PassContext ctx = context_of(sample);
@@ -129,6 +133,55 @@ TEST(SplitAxes, KeepEveryBit) {
     if (HasFatalFailure()) return;
   }
   EXPECT_GE(splits, 10);
+}
+
+TEST(CutReductions, KeepEveryBit) {
+  std::int64_t cuts = 0;
+  for (std::uint64_t seed = 91000; seed < 91300; ++seed) {
+    const testing::RandomCase sample =
+        testing::random_case(seed, {.max_extent = 8, .symbolic = seed % 2 == 0, .pads = false, .parts = true});
+    PassContext ctx = context_of(sample);
+    const tensor::Graph after = cut_reductions(with_free_orders(sample.graph), ctx);
+    cuts += ctx.counters["reductions cut"];
+    for (const tensor::Op& op : after.ops) {
+      const auto* compute = std::get_if<tensor::Compute>(&op.kind);
+      const bool is_cut = compute == nullptr || !compute->reduction || compute->reduction->order.part == 0;
+      EXPECT_TRUE(is_cut) << "seed " << seed;
+    }
+    expect_same_meaning(sample.graph, after, sample, "seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GE(cuts, 60);
+}
+
+// Rows that are walked whole and such that are not, no element up to several parts, sizes known and not.
+TEST(CutReductions, KeepEveryBitOfSeveralAxes) {
+  for (std::int64_t rows = 0; rows < 7; ++rows) {
+    for (std::int64_t columns = 0; columns < 7; ++columns) {
+      testing::RandomCase sample{
+          testing::parsed(R"(graph @g(%X: f32[M, N, 3], %W: f32[N]) -> (%Y, %Z) symbols [M, N] {
+  %Y: f32[3] = compute [j: 3] reduce [m: M, n: N] lanes(2) parts(4) {
+    acc %s: f32 = 0.0:f32 step add(%s, %X[m, n, j]) merge add(%s, %s.other)
+    yield %s
+  }
+  %Z: f32[] = compute [] reduce [m: M, n: N, j: 3] ascending parts(5) {
+    acc %p: f32 = 1.0:f32 step mul(%p, add(%X[m, n, j], %W[n])) merge mul(%p, %p.other)
+    yield mul(%p, 2.0:f32)
+  }
+}
+)"),
+          {testing::random_array(static_cast<std::uint64_t>(7 * rows + columns), DType::F32, {rows, columns, 3}),
+           testing::random_array(static_cast<std::uint64_t>(columns), DType::F32, {columns})},
+          {scalar::Value::i64(rows), scalar::Value::i64(columns)}};
+      for (const bool open : {true, false}) {
+        PassContext ctx = context_of(sample);
+        const tensor::Graph graph = open ? sample.graph : specialise(sample.graph, ctx);
+        expect_same_meaning(sample.graph, cut_reductions(graph, ctx), sample,
+                            std::to_string(rows) + " rows of " + std::to_string(columns));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
 }
 
 TEST_P(PassLaws, TheWholeRowKeepsEveryBit) {

@@ -53,6 +53,18 @@ TEST(SetOrders, UsesLanesWhereOnlyTheReductionIsContiguous) {
             "[k: 7] lanes(16)");
 }
 
+TEST(SetOrders, CutsLongReductionsToFewResults) {
+  EXPECT_EQ(ordered("%X: f32[7]", "", "k: 7", "%X[k]"), "[k: 7] lanes(64) parts(16384)");
+  EXPECT_EQ(ordered("%X: f32[7]", "", "k: 7", "%X[k]", kernel::TargetKind::Ptx), "[k: 7] ascending parts(1024)");
+  EXPECT_EQ(ordered("%X: f32[7]", "", "k: 7", "%X[k]", kernel::TargetKind::Host, "with strict "), "[k: 7] ascending");
+  EXPECT_EQ(ordered("%X: f32[7, 3]", "i: 3", "k: 7", "%X[k, i]"), "[k: 7] ascending parts(4096)");
+  EXPECT_EQ(ordered("%X: f32[4, 7]", "", "h: 4, k: 7", "%X[h, k]"), "[h: 4, k: 7] lanes(64) parts(16384)");
+  // Rows that are not walked whole, elements that several results use, and windows.
+  EXPECT_EQ(ordered("%X: f32[4, 7], %W: f32[7]", "", "h: 4, k: 7", "mul(%X[h, k], %W[k])"), "[h: 4, k: 7] lanes(64)");
+  EXPECT_EQ(ordered("%X: f32[7, 3], %W: f32[7]", "i: 3", "k: 7", "mul(%X[k, i], %W[k])"), "[k: 7] ascending");
+  EXPECT_EQ(ordered("%X: f32[9, 3]", "j: 3, i: 3", "k: 7", "%X[add(j, k), i]"), "[k: 7] ascending");
+}
+
 TEST(SetOrders, AddsProductsOfHalvesAsTheMachineDoes) {
   const auto step_of = [](const std::string& features, const std::string& with, const std::string& a) {
     PassContext ctx;
@@ -109,7 +121,8 @@ TEST(SetOrders, KeepsLanesFromShortWindows) {
 TEST(SetOrders, FreesWhatDecidesNoBits) {
   EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3", "k: 7", "%X[i, k]", kernel::TargetKind::Host, "with any "),
             "[k: 7] lanes(16)");
-  EXPECT_EQ(ordered("%X: f32[7, 3]", "i: 3", "k: 7", "%X[k, i]", kernel::TargetKind::Host, "with any "), "[k: 7] any");
+  EXPECT_EQ(ordered("%X: f32[7, 3]", "i: 3", "k: 7", "%X[k, i]", kernel::TargetKind::Host, "with any "),
+            "[k: 7] any parts(4096)");
   EXPECT_EQ(ordered("%X: f32[3, 7]", "i: 3", "k: 7", "%X[i, k]", kernel::TargetKind::Ptx, "with any "), "[k: 7] any");
   EXPECT_THAT(after({set_orders}, R"(
 graph @max(%X: f32[7]) -> (%Y) {

@@ -427,21 +427,28 @@ class Reference {
     const auto lanes = static_cast<std::size_t>(reduction.order.kind == Order::Kind::Lanes ? reduction.order.lanes : 1);
     std::vector<Value> inits;
     for (const Accumulator& accumulator : reduction.accumulators) inits.push_back(value(accumulator.init));
-    std::vector<std::vector<Value>> states(lanes, inits);
+    const auto part = static_cast<std::size_t>(reduction.order.part);
+    std::vector<std::vector<std::vector<Value>>> parts = {{lanes, inits}};
     std::size_t number = 0;
     for_each_point(reduction.axes, 0, [&] {
-      std::vector<Value>& state = states[number++ % lanes];
+      if (part > 0 && number > 0 && number % part == 0) parts.emplace_back(lanes, inits);
+      std::vector<Value>& state = parts.back()[number++ % lanes];
       accumulators_ = state;
       for (std::size_t k = 0; k < state.size(); ++k) state[k] = value(reduction.accumulators[k].step);
     });
-    for (; states.size() > 1; states.resize(states.size() / 2)) {
-      for (std::size_t lane = 0; lane < states.size() / 2; ++lane) {
-        accumulators_ = states[lane];
-        others_ = states[lane + states.size() / 2];
-        for (std::size_t k = 0; k < others_.size(); ++k) states[lane][k] = value(reduction.accumulators[k].merge);
+    const auto merge = [&](std::vector<Value>& into, const std::vector<Value>& from) {
+      accumulators_ = into;
+      others_ = from;
+      for (std::size_t k = 0; k < others_.size(); ++k) into[k] = value(reduction.accumulators[k].merge);
+    };
+    for (std::vector<std::vector<Value>>& states : parts) {
+      for (; states.size() > 1; states.resize(states.size() / 2)) {
+        for (std::size_t lane = 0; lane < states.size() / 2; ++lane)
+          merge(states[lane], states[lane + states.size() / 2]);
       }
     }
-    accumulators_ = states[0];
+    for (std::size_t k = 1; k < parts.size(); ++k) merge(parts[0][0], parts[k][0]);
+    accumulators_ = parts[0][0];
     return value(compute.body);
   }
 

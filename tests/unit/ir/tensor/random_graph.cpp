@@ -440,7 +440,17 @@ class Generator {
       reduction.order = {tensor::Order::Kind::Lanes, std::int64_t{1} << random_.between(0, 3)};
     } else if (random_.one_in(4)) {
       numerics.order = tensor::Numerics::OrderMode::Strict;
+      return;
     }
+    const bool plain = std::all_of(reduction.axes.begin(), reduction.axes.end(), [](const tensor::Axis& axis) {
+      bool of_sizes = true;
+      scalar::for_each_node(axis.extent, [&](const Expr& node) {
+        of_sizes &= scalar::as_read(node) == nullptr && !std::holds_alternative<scalar::AxisRef>(node->kind);
+      });
+      return of_sizes;
+    });
+    if (options_.parts && plain && reduction.accumulators.size() == 1 && random_.one_in(2))
+      reduction.order.part = reduction.order.lanes * random_.between(1, 4);
   }
 
   /// The last op and every op that nothing reads, up to a few.

@@ -16,6 +16,7 @@ struct RandomGraphOptions {
   bool symbolic = false;        ///< extents of inputs are symbols, whose values are those of `RandomCase::symbols`
   bool pads = true;
   bool lanes = true;
+  bool parts = false;  ///< reductions in parts
   /// Subscripts and ranges made of elements, some of which leave their tensors: those reads are `check runtime`, and
   /// running the graph may be an InputError.
   bool gathers = false;

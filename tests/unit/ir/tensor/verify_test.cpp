@@ -274,6 +274,22 @@ TEST(VerifyTensor, T16LanesAreAPowerOfTwo) {
     EXPECT_EQ(lanes(count), only("T16"));
 }
 
+TEST(VerifyTensor, T16PartsAreOfWholeRounds) {
+  const auto parts = [](const Order& order) {
+    return broken_by([&](Graph& g) {
+      tensor::Reduction& reduction = *compute_of(g).reduction;
+      reduction.axes.back().extent = scalar::constant_i64(2);
+      reduction.order = order;
+    });
+  };
+  EXPECT_TRUE(parts({Order::Kind::Ascending, 1, 3}).empty());
+  EXPECT_TRUE(parts({Order::Kind::Lanes, 4, 8}).empty());
+  EXPECT_EQ(parts({Order::Kind::Lanes, 4, -8}), only("T16"));
+  EXPECT_EQ(parts({Order::Kind::Lanes, 4, 6}), only("T16"));
+  // A range that moves with another one.
+  EXPECT_EQ(broken_by([](Graph& g) { compute_of(g).reduction->order.part = 4; }), only("T16"));
+}
+
 TEST(VerifyTensor, T17AFreeOrderDecidesNoBits) {
   EXPECT_EQ(broken_by([](Graph& g) { compute_of(g).reduction->order = {Order::Kind::Any, 1}; }), only("T17"));
   EXPECT_TRUE(broken_by([](Graph& g) {
