@@ -156,6 +156,8 @@ def measure(workload, corrloom, peers, quick):
 
 
 def time_text(us):
+    if us < 1:
+        return f"{us * 1e3:.1f} ns"
     return f"{us:.2f} us" if us < 1e3 else f"{us / 1e3:.2f} ms"
 
 
