@@ -218,7 +218,7 @@ void add_prefetch(const tensor::Graph& graph, TensorId copied, schedule::Stage& 
     const std::optional<affine::LinearForm> place = affine::linear_form(linear_position(read->index, source.extents));
     const tensor::Axis& row = axes[axes.size() - 2];
     if (!place || place->coefficient_of(axes.back().id) != 1 || bytes <= ctx.target.l2_bytes) return;
-    if (std::abs(place->coefficient_of(row.id)) * byte_size(source.dtype) >= kPageBytes)
+    if (std::abs(place->coefficient_of(row.id)) * byte_size(source.dtype) >= ctx.target.at_scale(kPageBytes))
       stage.prefetches = {{source.name, row.name, kRowsAhead}};
   });
 }

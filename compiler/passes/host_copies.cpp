@@ -75,7 +75,7 @@ std::optional<HostChooser::BlockCut> HostChooser::cut_for(const Tile& tile, cons
     for (const Axis* axis : batch) blocks *= extent_of(*axis);
     if (!bytes || static_cast<double>(*bytes) * static_cast<double>(blocks) > kMostCopied * whole) return std::nullopt;
     const double most = std::min(kMostInBlock, kMostOfCache * static_cast<double>(target_.l2_bytes));
-    if (static_cast<double>(*bytes) <= most && blocks >= kLeastBlocks) return cut;
+    if (static_cast<double>(*bytes) <= most && blocks >= target_.at_scale(kLeastBlocks)) return cut;
   }
   return std::nullopt;
 }
@@ -101,7 +101,8 @@ HostChooser::BlockCut HostChooser::with_blocks(const schedule::Stage& stage, con
 void HostChooser::copy_windows(const Tile& tile, schedule::Stage& stage) const {
   if (tile.window < 2) return;
   const std::int64_t width = lanes() * tile.vectors, columns = extent_of(*tile.vector), rows = extent_of(*tile.row);
-  const std::int64_t piece = ceil_div(ceil_div(columns, ceil_div(columns, kWindowColumns)), width) * width;
+  const std::int64_t piece =
+      ceil_div(ceil_div(columns, ceil_div(columns, target_.at_scale(kWindowColumns))), width) * width;
   std::vector<Loop> loops;
   for (const Axis& axis : compute_.axes) {
     if (&axis != tile.row && &axis != tile.vector && !is_not_shared(axis)) loops.push_back({axis.name, 1, Bind::Block});

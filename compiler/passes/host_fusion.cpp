@@ -186,7 +186,8 @@ class Placing {
       if (longest * static_cast<double>(rows) > static_cast<double>(target_.l2_bytes) * kMostOfRows) continue;
       for (std::size_t loop = schedule.stages[consumer].loops.size(); loop-- > 0;) {
         std::optional<Schedule> larger = with_larger_blocks(schedule, consumer, loop, rows);
-        if (!larger || blocks_of(larger->stages[consumer]) < kLeastBlocks) continue;
+        if (!larger || blocks_of(larger->stages[consumer]) < static_cast<double>(target_.at_scale(kLeastBlocks)))
+          continue;
         larger->stages[consumer].prefetches = schedule_.stages[consumer].prefetches;
         Misfit ignored;
         larger = with_producers(*std::move(larger), consumer, producers, ignored);
@@ -312,7 +313,7 @@ class Placing {
     const auto block = static_cast<std::size_t>(block_position(schedule_.stages[consumer]));
     for (std::int64_t growth : turn_growths(schedule_.stages[consumer], schedule_.stages[consumer].loops[block])) {
       std::optional<Schedule> grown = with_larger_blocks(schedule_, consumer, block, growth);
-      if (!grown || blocks_of(grown->stages[consumer]) < kLeastBlocks) continue;
+      if (!grown || blocks_of(grown->stages[consumer]) < static_cast<double>(target_.at_scale(kLeastBlocks))) continue;
       Misfit ignored;
       grown = with_producers(*std::move(grown), consumer, producers, ignored);
       if (!grown) continue;
@@ -392,7 +393,8 @@ class Placing {
       for (std::int64_t rows = kMostRowGrowth; rows > 1; rows /= 2) {
         std::optional<Schedule> larger = with_larger_blocks(schedule_, consumer, other, rows);
         if (larger) larger = with_larger_blocks(*larger, consumer, loop, growth);
-        if (!larger || blocks_of(larger->stages[consumer]) < kLeastBlocks) continue;
+        if (!larger || blocks_of(larger->stages[consumer]) < static_cast<double>(target_.at_scale(kLeastBlocks)))
+          continue;
         larger = with_producers(*larger, consumer, producers, ignored);
         if (larger) return larger;
       }

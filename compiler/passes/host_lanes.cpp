@@ -78,7 +78,7 @@ std::optional<std::size_t> HostChooser::turn_panel(const Axis& column, const Axi
   if (!panel) return std::nullopt;
   const schedule::Part* part = part_of(staged_[*panel], column.id);
   const bool alone = part != nullptr && part->terms.size() == 1 && part->terms.front().coefficient == 1;
-  return alone && (is_constant(*panel) || whole_extent(row) >= kWorthTurns) ? panel : std::nullopt;
+  return alone && (is_constant(*panel) || whole_extent(row) >= target_.at_scale(kWorthTurns)) ? panel : std::nullopt;
 }
 
 std::optional<HostChooser::TurnTile> HostChooser::turn_tile(const Axis& column, const Axis& row,
@@ -119,7 +119,8 @@ std::optional<schedule::Stage> HostChooser::lanes_in_turn() const {
   for (const Axis& axis : compute_.axes) {
     if (&axis != column && &axis != row && extent_of(axis) > 1) stage.loops.push_back({axis.name, 1, Bind::Block});
   }
-  const std::int64_t wanted = std::max<std::int64_t>(1, 8 * kBlockOperations / (elements * width * turn->rows));
+  const std::int64_t wanted =
+      std::max<std::int64_t>(1, 8 * target_.at_scale(kBlockOperations) / (elements * width * turn->rows));
   const std::int64_t rows = turn->rows * std::min(wanted, ceil_div(extent_of(*row), turn->rows));
   stage.loops.push_back({column->name, width, Bind::Block});
   stage.loops.push_back({row->name, rows, Bind::Block});
@@ -187,7 +188,8 @@ void HostChooser::cut_lanes_blocks(const Axis& column, std::int64_t columns, con
   const std::int64_t row_piece = rows * ceil_div(all_rows, blocks);
   const std::int64_t row_bytes = sum_bytes() * compute_.reduction->order.lanes * row_piece;
   const std::int64_t column_piece =
-      columns * std::clamp<std::int64_t>(kMostSumBytes / row_bytes / columns, 1, ceil_div(extent_of(column), columns));
+      columns * std::clamp<std::int64_t>(target_.at_scale(kMostSumBytes) / row_bytes / columns, 1,
+                                         ceil_div(extent_of(column), columns));
   loops.push_back({row.name, row_piece, Bind::Block});
   loops.push_back({column.name, column_piece, Bind::Block});
   loops.push_back({compute_.reduction->axes.front().name, piece, Bind::Serial});
@@ -206,8 +208,8 @@ void HostChooser::lanes_blocks(const Axis& column, std::int64_t columns, const A
   const double tile_operations = reduction_ * static_cast<double>(rows * columns);
   const std::int64_t column_tiles = ceil_div(extent_of(column), columns);
   if (row == nullptr) {
-    const auto tiles =
-        static_cast<std::int64_t>(std::max(1.0, 4 * static_cast<double>(kBlockOperations) / tile_operations));
+    const auto tiles = static_cast<std::int64_t>(
+        std::max(1.0, 4 * static_cast<double>(target_.at_scale(kBlockOperations)) / tile_operations));
     const std::int64_t column_piece = columns * std::min(tiles, column_tiles);
     loops.push_back({column.name, column_piece, Bind::Block});
     if (column_piece != columns) loops.push_back({column.name, columns, Bind::Serial});
@@ -218,9 +220,9 @@ void HostChooser::lanes_blocks(const Axis& column, std::int64_t columns, const A
   const std::int64_t row_tiles = ceil_div(extent_of(*row), rows);
   const std::int64_t pieces = ceil_div(row_tiles, std::max<std::int64_t>(1, static_cast<std::int64_t>(fitting) / rows));
   const std::int64_t row_piece = rows * ceil_div(row_tiles, pieces);
-  std::int64_t column_piece = columns * std::min(ceil_div(kLanesColumns, columns), column_tiles);
+  std::int64_t column_piece = columns * std::min(ceil_div(target_.at_scale(kLanesColumns), columns), column_tiles);
   while (column_piece % 2 == 0 && column_piece / 2 % columns == 0 &&
-         blocks * pieces * ceil_div(extent_of(column), column_piece) < kLanesBlocks)
+         blocks * pieces * ceil_div(extent_of(column), column_piece) < target_.at_scale(kLanesBlocks))
     column_piece /= 2;
   loops.push_back({row->name, row_piece, Bind::Block});
   loops.push_back({column.name, column_piece, Bind::Block});

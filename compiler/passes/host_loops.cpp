@@ -55,11 +55,12 @@ std::vector<Loop> HostChooser::element_blocks(std::int64_t operations) const {
   std::vector<Loop> loops, serial;
   for (auto axis = compute_.axes.rbegin(); axis != compute_.axes.rend(); ++axis) {
     if (is_not_shared(*axis)) continue;
-    const std::int64_t wanted = std::max<std::int64_t>(1, kBlockOperations / std::max<std::int64_t>(operations, 1));
+    const std::int64_t wanted =
+        std::max<std::int64_t>(1, target_.at_scale(kBlockOperations) / std::max<std::int64_t>(operations, 1));
     const std::int64_t piece = std::min(std::max<std::int64_t>(extent_of(*axis), 1), wanted);
     loops.insert(loops.begin(), {axis->name, piece, Bind::Block});
     if (piece > 1) serial.insert(serial.begin(), {axis->name, 1, Bind::Serial});
-    if (__builtin_mul_overflow(operations, piece, &operations)) operations = kBlockOperations;
+    if (__builtin_mul_overflow(operations, piece, &operations)) operations = target_.at_scale(kBlockOperations);
   }
   loops.insert(loops.end(), serial.begin(), serial.end());
   return loops;
@@ -73,7 +74,8 @@ void HostChooser::prefetch_along(Stage& stage) const {
     const bool from_memory = bytes_of(access) > static_cast<double>(target_.l3_bytes);
     if (access.in_step && !access.guarded && access.stride(along.id) == 1 && from_memory &&
         asked.insert(access.read->source).second)
-      stage.prefetches.push_back({graph_.op(access.read->source).name, along.name, kAheadBytes / access.element_bytes});
+      stage.prefetches.push_back(
+          {graph_.op(access.read->source).name, along.name, target_.at_scale(kAheadBytes) / access.element_bytes});
   }
 }
 
@@ -88,10 +90,12 @@ const Axis* HostChooser::running_rows() const {
 
 std::vector<Loop> HostChooser::running_loops(const Axis& row) const {
   const bool collides = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
-    return access.stride(row.id) != 0 && access.stride(row.id) * access.element_bytes % kSetBytes == 0;
+    return access.stride(row.id) != 0 &&
+           access.stride(row.id) * access.element_bytes % target_.at_scale(kSetBytes) == 0;
   });
   const std::int64_t rows = std::min(extent_of(row), collides ? kCollidingRows : kRunningRows);
-  const std::int64_t worth = kBlockOperations / std::max<std::int64_t>(1, rows * extent_of(compute_.axes.back()));
+  const std::int64_t worth =
+      target_.at_scale(kBlockOperations) / std::max<std::int64_t>(1, rows * extent_of(compute_.axes.back()));
   const std::int64_t piece = rows * std::clamp<std::int64_t>(worth, 1, ceil_div(extent_of(row), rows));
   std::vector<Loop> loops;
   for (const Axis& axis : compute_.axes) {
@@ -163,31 +167,32 @@ void HostChooser::tile_loops(const Tile& tile, schedule::Stage& stage) const {
 void HostChooser::across_loops(const Tile& tile, std::int64_t width, Stage& stage) const {
   const bool collides = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
     const std::int64_t bytes = access.stride(tile.row->id) * access.element_bytes;
-    return access.stride(tile.vector->id) == 1 && bytes != 0 && bytes % kSetBytes == 0;
+    return access.stride(tile.vector->id) == 1 && bytes != 0 && bytes % target_.at_scale(kSetBytes) == 0;
   });
   const std::int64_t lines = collides ? kCollidingLines : kAcrossLines;
   const std::int64_t together = std::max(width, lines * kLineBytes / byte_size(op_.dtype) / width * width);
   std::vector<Loop>& loops = stage.loops;
+  const std::int64_t rows = std::max(tile.rows, target_.at_scale(kAcrossRows) / tile.rows * tile.rows);
+  const std::int64_t piece = std::max(together, target_.at_scale(kAcrossElements) / together * together);
   for (const Axis& axis : compute_.axes) {
     if (&axis == tile.vector || extent_of(axis) == 1) continue;
-    loops.push_back(
-        {axis.name, &axis == tile.row ? std::max(tile.rows, kAcrossRows / tile.rows * tile.rows) : 1, Bind::Block});
+    loops.push_back({axis.name, &axis == tile.row ? rows : 1, Bind::Block});
   }
-  loops.push_back({tile.vector->name, std::max(together, kAcrossElements / together * together), Bind::Block});
-  loops.push_back({tile.vector->name, together, Bind::Serial});
-  loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+  loops.push_back({tile.vector->name, piece, Bind::Block});
+  if (piece != together) loops.push_back({tile.vector->name, together, Bind::Serial});
+  if (rows != tile.rows) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
   if (together != width) loops.push_back({tile.vector->name, width, Bind::Serial});
   host::prefetch_across({graph_, compute_, accesses_, target_, lanes()}, tile, together, stage);
 }
 
 void HostChooser::streaming_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops) const {
-  const std::int64_t piece = std::max(width, kPieceElements / tile.rows / width * width);
+  const std::int64_t piece = std::max(width, target_.at_scale(kPieceElements) / tile.rows / width * width);
   const bool across = tile.row != nullptr && tile.vector != &compute_.axes.back() && tile.rows > 1;
   const Axis* next = nullptr;
   for (const Axis& axis : compute_.axes) {
     if (&axis != tile.vector && extent_of(axis) > 1) next = &axis;
   }
-  const std::int64_t short_rows = kBlockElements / std::max<std::int64_t>(extent_of(*tile.vector), 1);
+  const std::int64_t short_rows = target_.at_scale(kBlockElements) / std::max<std::int64_t>(extent_of(*tile.vector), 1);
   const std::int64_t together =
       tile.row != nullptr || next == nullptr ? 1 : rows_together(extent_of(*next), short_rows);
   for (const Axis& axis : compute_.axes) {
@@ -212,9 +217,9 @@ void HostChooser::window_loops(const Tile& tile, std::int64_t width, std::vector
     operations *= static_cast<double>(std::min(piece, extent_of(axis)));
   };
   const auto worth = [&](std::int64_t step) {
-    return static_cast<double>(kBlockOperations) / operations / static_cast<double>(step);
+    return static_cast<double>(target_.at_scale(kBlockOperations)) / operations / static_cast<double>(step);
   };
-  add(*tile.vector, width, static_cast<double>(kPieceElements / width));
+  add(*tile.vector, width, static_cast<double>(target_.at_scale(kPieceElements) / width));
   add(*tile.row, tile.rows, worth(tile.rows));
   for (auto axis = compute_.axes.rbegin(); axis != compute_.axes.rend(); ++axis) {
     if (&*axis != tile.vector && &*axis != tile.row && !is_not_shared(*axis)) add(*axis, 1, worth(1));

@@ -42,12 +42,15 @@ bool HostChooser::has_panel(const Tile& tile) const {
 bool HostChooser::sweeps_panels(const Tile& tile) const {
   if (!may_sweep_ || running_ || tile.row == nullptr || tile.window > 1) return false;
   const std::int64_t rows = extent_of(*tile.row);
-  if (rows < kLeastSweptRows || rows > kMostSweptRows || compute_.reduction->axes.size() != 1) return false;
-  if (scalar::as_i64(compute_.reduction->axes.front().extent).value_or(0) <= kSweptPiece) return false;
+  if (rows < target_.at_scale(kLeastSweptRows) || rows > kMostSweptRows || compute_.reduction->axes.size() != 1)
+    return false;
+  if (scalar::as_i64(compute_.reduction->axes.front().extent).value_or(0) <= target_.at_scale(kSweptPiece))
+    return false;
   if (std::find(tile.staged.begin(), tile.staged.end(), true) != tile.staged.end()) return false;
   // A panel that stays near as it is gains nothing, unless it would be packed.
   const double panel = reduction_ * static_cast<double>(tile.vectors * target_.vector_bytes);
-  if (panel <= static_cast<double>(target_.l2_bytes) / 4 && rows < kWorthPacking * tile.rows) return false;
+  if (panel <= static_cast<double>(target_.l2_bytes) / 4 && rows < target_.at_scale(kWorthPacking) * tile.rows)
+    return false;
   return std::all_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
     if (!access.in_step || !access.depends_on(tile.vector->id)) return true;
     const bool is_packed = access.staged >= 0 && is_constant(static_cast<std::size_t>(access.staged));
@@ -64,10 +67,11 @@ void HostChooser::swept_panel_loops(const Tile& tile, std::int64_t width, std::v
     blocks *= extent_of(axis);
   }
   const std::int64_t tiles = ceil_div(extent_of(*tile.row), tile.rows);
-  const std::int64_t rows = tile.rows * ceil_div(tiles, ceil_div(kSweptBlocks, std::min(blocks, kSweptBlocks)));
+  const std::int64_t rows = tile.rows * ceil_div(tiles, ceil_div(target_.at_scale(kSweptBlocks),
+                                                                 std::min(blocks, target_.at_scale(kSweptBlocks))));
   loops.push_back({tile.vector->name, width, Bind::Block});
   loops.push_back({tile.row->name, rows, Bind::Block});
-  loops.push_back({compute_.reduction->axes.front().name, kSweptPiece, Bind::Serial});
+  loops.push_back({compute_.reduction->axes.front().name, target_.at_scale(kSweptPiece), Bind::Serial});
   loops.push_back({tile.row->name, tile.rows, Bind::Serial});
 }
 
@@ -84,13 +88,14 @@ void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<
   if (packs_in_blocks(tile, width)) return packed_panel_loops(tile, width, loops, stage);
   const double row_operations = reduction_ * static_cast<double>(tile.rows * width);
   const auto worth = [&](double operations) {
-    return static_cast<std::int64_t>(std::max(1.0, static_cast<double>(kBlockOperations) / std::max(operations, 1.0)));
+    return static_cast<std::int64_t>(
+        std::max(1.0, static_cast<double>(target_.at_scale(kBlockOperations)) / std::max(operations, 1.0)));
   };
   std::int64_t columns = width, rows = tile.rows;
   if (tile.row != nullptr) {
     if (leaves_caches(tile)) {
       const std::int64_t piece = reduction_piece(tile);
-      columns = ceil_div(piece > 0 ? 2 * kFarColumns : kFarColumns, width) * width;
+      columns = ceil_div(piece > 0 ? 2 * target_.at_scale(kFarColumns) : target_.at_scale(kFarColumns), width) * width;
       const double fitting = static_cast<double>(target_.l3_bytes) / (piece > 0 ? 4 : 16) / (reduction_ * 4) /
                              static_cast<double>(tile.rows);
       rows = tile.rows * std::max<std::int64_t>(4, static_cast<std::int64_t>(fitting));
@@ -120,7 +125,7 @@ void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<
 
 bool HostChooser::leaves_caches(const Tile& tile) const {
   return static_cast<double>(extent_of(*tile.row)) * reduction_ * 4 > static_cast<double>(target_.l3_bytes) / 4 &&
-         extent_of(*tile.vector) > kFarColumns && extent_of(*tile.row) > 8 * tile.rows;
+         extent_of(*tile.vector) > target_.at_scale(kFarColumns) && extent_of(*tile.row) > 8 * tile.rows;
 }
 
 std::int64_t HostChooser::reduction_piece(const Tile& tile) const {
@@ -128,8 +133,10 @@ std::int64_t HostChooser::reduction_piece(const Tile& tile) const {
                        schedule::sums_are_results(graph_, op_);
   if (!may_cut || tile.row == nullptr || !has_panel(tile) || !leaves_caches(tile)) return 0;
   const std::int64_t whole = scalar::as_i64(last_reduction()->extent).value_or(0);
-  const std::int64_t pieces = ceil_div(whole, kLongestPiece);
-  return pieces < 2 ? 0 : ceil_div(ceil_div(whole, pieces), kPieceMultiple) * kPieceMultiple;
+  const std::int64_t pieces = ceil_div(whole, target_.at_scale(kLongestPiece));
+  return pieces < 2
+             ? 0
+             : ceil_div(ceil_div(whole, pieces), target_.at_scale(kPieceMultiple)) * target_.at_scale(kPieceMultiple);
 }
 
 bool HostChooser::packs_in_blocks(const Tile& tile, std::int64_t width) const {
@@ -145,7 +152,7 @@ bool HostChooser::packs_in_blocks(const Tile& tile, std::int64_t width) const {
     if (!is_batch(axis, *tile.vector)) return false;
     blocks *= extent_of(axis);
   }
-  return blocks >= kLeastPackedBlocks && row_bytes <= static_cast<double>(target_.l3_bytes) / 3 &&
+  return blocks >= target_.at_scale(kLeastPackedBlocks) && row_bytes <= static_cast<double>(target_.l3_bytes) / 3 &&
          panel_bytes <= kMostOfPanel * static_cast<double>(target_.l2_bytes) && panel_of_block(tile, width).has_value();
 }
 
@@ -241,7 +248,7 @@ void HostChooser::add_panel_operand(const Tile& tile, std::int64_t width, schedu
 
 std::vector<Staging> HostChooser::panel_operands(const Tile& tile, std::int64_t width) const {
   std::vector<Staging> panels;
-  const bool reused = tile.row != nullptr && extent_of(*tile.row) >= kWorthPacking * tile.rows;
+  const bool reused = tile.row != nullptr && extent_of(*tile.row) >= target_.at_scale(kWorthPacking) * tile.rows;
   for (const Access& access : accesses_) {
     if (access.staged < 0 || tile.staged[static_cast<std::size_t>(access.staged)] || access.guarded) continue;
     const auto number = static_cast<std::size_t>(access.staged);
@@ -260,8 +267,8 @@ std::vector<Staging> HostChooser::panel_operands(const Tile& tile, std::int64_t 
 bool HostChooser::stays_in_place(const Access& access) const {
   const Axis* last = last_reduction();
   const std::int64_t bytes = last == nullptr ? 0 : access.stride(last->id) * access.element_bytes;
-  return reduction_ <= kRowsInPlace &&
-         (bytes % kSetBytes != 0 || rows_without_way(static_cast<std::int64_t>(reduction_), bytes, 0) == 0);
+  return reduction_ <= kRowsInPlace && (bytes % target_.at_scale(kSetBytes) != 0 ||
+                                        rows_without_way(static_cast<std::int64_t>(reduction_), bytes, 0) == 0);
 }
 
 Staging HostChooser::panel(std::size_t number, const Tile& tile, std::int64_t width) const {

@@ -73,7 +73,7 @@ bool sweeps(const Reads& reads, const Tile& tile) {
   if (in_tiles && (tile.rows == 1 || extent_of(*tile.row) > kMostSweptRows)) return false;
   if (std::find(tile.staged.begin(), tile.staged.end(), true) != tile.staged.end()) return false;
   const Axis& reduced = reads.compute.reduction->axes.front();
-  if (scalar::as_i64(reduced.extent).value_or(0) < 4 * kSweepOfRows) return false;
+  if (scalar::as_i64(reduced.extent).value_or(0) < reads.target.at_scale(4 * kSweepOfRows)) return false;
   const auto near = static_cast<double>(reads.target.l2_bytes);
   const double least = in_tiles ? std::max(near, kPartOfFar * static_cast<double>(reads.target.l3_bytes)) : near;
   return std::any_of(reads.accesses.begin(), reads.accesses.end(), [&](const Access& access) {
@@ -82,7 +82,7 @@ bool sweeps(const Reads& reads, const Tile& tile) {
     };
     return access.in_step && access.stride(tile.vector->id) == 1 && !access.guarded &&
            std::all_of(reads.compute.axes.begin(), reads.compute.axes.end(), used_once) &&
-           access.stride(reduced.id) * access.element_bytes >= kPageBytes &&
+           access.stride(reduced.id) * access.element_bytes >= reads.target.at_scale(kPageBytes) &&
            bytes_of(reads.graph, access.read->source) > least;
   });
 }
@@ -97,7 +97,8 @@ void sweep_loops(const Reads& reads, Tile tile, schedule::Stage& stage) {
   }
   if (tile.rows == 1) tile.vectors = std::min(kSweptVectors, ceil_div(extent, reads.lanes));
   const std::int64_t width = reads.lanes * tile.vectors;
-  const std::int64_t columns = ceil_div(std::max(kSweptColumns, ceil_div(extent, kSweptPieces)), width) * width;
+  const std::int64_t columns =
+      ceil_div(std::max(reads.target.at_scale(kSweptColumns), ceil_div(extent, kSweptPieces)), width) * width;
   const std::string& reduced = reads.compute.reduction->axes.front().name;
   std::vector<Loop>& loops = stage.loops;
   for (const Axis& axis : reads.compute.axes) {

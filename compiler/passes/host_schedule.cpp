@@ -45,6 +45,28 @@ HostChooser::HostChooser(const tensor::Graph& graph, const tensor::Op& op, const
   reduction_ = static_cast<double>(reduction_size());
 }
 
+namespace {
+
+/// Drops loops that would go around once: those in steps of what the loop around them leaves of the axis.
+void drop_idle_loops(schedule::Stage& stage) {
+  std::map<std::string, std::int64_t> left;
+  for (std::size_t k = 0; k < stage.loops.size();) {
+    const schedule::Loop& loop = stage.loops[k];
+    const auto outer = left.find(loop.axis);
+    if (loop.bind == schedule::Bind::Vector || outer == left.end() || outer->second != loop.step) {
+      left[loop.axis] = loop.step;
+      ++k;
+      continue;
+    }
+    for (schedule::Staging& staging : stage.staging) {
+      if (staging.loop >= static_cast<int>(k)) --staging.loop;
+    }
+    stage.loops.erase(stage.loops.begin() + static_cast<std::ptrdiff_t>(k));
+  }
+}
+
+}  // namespace
+
 schedule::Stage HostChooser::run() {
   schedule::Stage stage;
   stage.compute = op_.name;
@@ -62,6 +84,7 @@ schedule::Stage HostChooser::run() {
     stage.loops = loops_by_elements();
   } else {
     tile_loops(tile, stage);
+    drop_idle_loops(stage);
     note_taken(tile);
   }
   return stage;

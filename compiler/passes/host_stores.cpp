@@ -71,7 +71,8 @@ bool streams(const tensor::Graph& graph, const tensor::Op& op, const kernel::Tar
   const bool read_again = is_read(graph, id);
   const double bytes = bytes_inside(op, nullptr);
   if (bytes >= static_cast<double>(target.l3_bytes) / (read_again ? 1 : 3)) return true;
-  const bool collides = across != nullptr && static_cast<std::int64_t>(bytes_inside(op, across)) % kSetBytes == 0;
+  const bool collides =
+      across != nullptr && static_cast<std::int64_t>(bytes_inside(op, across)) % target.at_scale(kSetBytes) == 0;
   return collides && !read_again && bytes > static_cast<double>(target.l2_bytes);
 }
 

@@ -202,7 +202,8 @@ bool HostChooser::can_stage(std::size_t staged, const Tile& tile) const {
       compute_.reduction && std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
         return access.staged == static_cast<int>(staged) && access.in_step && access.stride(tile.vector->id) > lanes();
       });
-  const bool pays = is_constant(staged) || gathered || elements_of(staged) * kWorthPacking <= points_ * reduction_;
+  const bool pays = is_constant(staged) || gathered ||
+                    elements_of(staged) * static_cast<double>(target_.at_scale(kWorthPacking)) <= points_ * reduction_;
   return pays && elements_of(staged) < 1e10;
 }
 

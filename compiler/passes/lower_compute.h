@@ -21,6 +21,9 @@
 
 namespace corrloom::passes {
 
+/// The most bytes of a buffer of sums.
+inline constexpr std::int64_t kMostOwnBytes = 480 << 10;
+
 /// A kernel while it is built: what its computes share.
 struct KernelState {
   const tensor::Graph& graph;
@@ -31,6 +34,8 @@ struct KernelState {
   /// Of values that the kernel keeps for itself: the element of each dimension with which the buffer begins.
   std::map<tensor::TensorId, std::vector<loop::ValueId>> origins = {};
   scalar::Expr blocks = nullptr;  ///< number of blocks of the launch, over symbols
+  /// Bytes of sums between sweeps that have a buffer of their own: rows of a result may share sets of the cache.
+  std::int64_t most_own_bytes = kMostOwnBytes;
 };
 
 /// What the loops so far leave of an axis: the elements [base, base + count).

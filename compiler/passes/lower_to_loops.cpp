@@ -37,9 +37,10 @@ std::vector<TensorId> add_buffers(KernelState& kernel, TensorId root, const std:
 }
 
 LoweredKernel lower_kernel(const tensor::Graph& graph, const schedule::Schedule& schedule, const schedule::Stage& stage,
-                           TensorId root, const std::vector<tensor::CheckSite>& sites) {
+                           TensorId root, const std::vector<tensor::CheckSite>& sites, const kernel::Target& target) {
   KernelState kernel{graph, schedule, sites,
                      FunctionBuilder(graph.name + "." + graph.op(root).name, loop::Stage::Mapped, graph.symbols)};
+  kernel.most_own_bytes = target.at_scale(kMostOwnBytes);
   LoweredKernel out;
   out.compute = root;
   out.inside = schedule::computed_inside(graph, schedule, stage);
@@ -64,7 +65,7 @@ std::vector<LoweredKernel> lower_to_loops(const tensor::Graph& graph, const sche
     CORRLOOM_CHECK(stage != schedule.stages.end(), "no schedule for ", graph.ops[k].name);
     CORRLOOM_CHECK(stage->staging.empty(), "the copies of ", graph.ops[k].name, " were not made");
     if (stage->placement.kind == schedule::Placement::Kind::At) continue;
-    kernels.push_back(lower_kernel(graph, schedule, *stage, TensorId{static_cast<std::int32_t>(k)}, sites));
+    kernels.push_back(lower_kernel(graph, schedule, *stage, TensorId{static_cast<std::int32_t>(k)}, sites, ctx.target));
     ctx.count("kernels");
   }
   return kernels;

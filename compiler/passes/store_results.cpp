@@ -29,10 +29,13 @@ void ComputeLowering::store(const std::vector<Result>& results) {
     if (level.bind != Bind::Vector || level.reduction) continue;
     for (const tensor::Axis& axis : compute_.axes) vector = axis.id == level.axis ? &axis : vector;
   }
-  const bool is_open = std::any_of(results.begin(), results.end(), [&](const Result& result) {
-    return vector != nullptr && result.point.at(vector->id).is_open;
+  // Nothing is known of an open end, and a single element is no ramp.
+  const bool goes_alone = std::any_of(results.begin(), results.end(), [&](const Result& result) {
+    if (vector == nullptr || result.point.at(vector->id).is_open) return true;
+    const std::optional<loop::Ramp> ramp = builder_.as_ramp(result.point.at(vector->id).value);
+    return !ramp || ramp->stride != 1;
   });
-  if (vector == nullptr || vector == &compute_.axes.back() || is_open) {
+  if (vector == nullptr || vector == &compute_.axes.back() || goes_alone) {
     for (const Result& result : results) store_one(result);
     return;
   }

@@ -8,17 +8,14 @@ using loop::ValueId;
 
 namespace {
 
-/// Bytes of sums that have a buffer of their own: rows of a result may share sets of the cache.
-constexpr std::int64_t kMostOwnBytes = 480 << 10;
-
 /// Whether the sums of the tile at that loop lie in the result.
-bool lie_in_result(const tensor::Graph& graph, const tensor::Op& op, const schedule::Stage& stage, std::size_t loop) {
+bool lie_in_result(const KernelState& kernel, const tensor::Op& op, const schedule::Stage& stage, std::size_t loop) {
   std::int64_t bytes = byte_size(op.dtype);
   for (const std::optional<std::int64_t>& size :
        schedule::swept_sizes(stage, std::get<tensor::Compute>(op.kind), loop)) {
-    if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) bytes = kMostOwnBytes + 1;
+    if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) bytes = kernel.most_own_bytes + 1;
   }
-  return bytes > kMostOwnBytes && schedule::sums_are_results(graph, op);
+  return bytes > kernel.most_own_bytes && schedule::sums_are_results(kernel.graph, op);
 }
 
 }  // namespace
@@ -54,7 +51,7 @@ void ComputeLowering::sweep(std::size_t level, const Tiles& tiles) {
                       return std::vector<ValueId>{};
                     });
   if (rest > 0) add(Sweep::Add, builder_.index(full * here.step), rest);
-  if (!lie_in_result(graph_, op_, stage_, level)) walk(Sweep::Finish);
+  if (!lie_in_result(kernel_, op_, stage_, level)) walk(Sweep::Finish);
   sweep_ = Sweep::None;
 }
 
@@ -62,7 +59,7 @@ void ComputeLowering::sweep(std::size_t level, const Tiles& tiles) {
 void ComputeLowering::add_sums(std::size_t level, const Tiles& tiles) {
   sums_.clear();
   sum_origin_.clear();
-  if (lie_in_result(graph_, op_, stage_, level)) {
+  if (lie_in_result(kernel_, op_, stage_, level)) {
     sums_.push_back(kernel_.buffers.at(id_));
     for (std::size_t k = 0; k < compute_.axes.size(); ++k) sum_origin_.push_back(builder_.index(0));
     return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct Target {
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 1 << 20;
   std::int64_t l3_bytes = 8 << 20;
+  /// The sizes of tensors from which on schedules do something else are divided by it: so tests see in small tensors
+  /// what is done for large ones. It changes no bit.
+  std::int64_t miniature = 1;
   /// Lanes of the order of a reduction along memory, 1: ascending. It decides bits, so it is the same on every machine
   /// of a kind: on the host one 64-byte vector of f32; one thread computes an element on PTX.
   int reduction_lanes = 16;
@@ -28,6 +32,9 @@ struct Target {
   int max_threads_per_block = 1024;      ///< (PTX)
   std::int64_t shared_bytes = 48 << 10;  ///< shared memory that a block may use without asking (PTX)
   int compute_capability = 0;            ///< 75, 80, ..., 121 (PTX)
+
+  /// A size from which on schedules do something else.
+  std::int64_t at_scale(std::int64_t size) const { return std::max<std::int64_t>(size / miniature, 1); }
 
   friend bool operator==(const Target&, const Target&) = default;
 };

@@ -16,6 +16,8 @@ using tensor::Compute;
 constexpr std::int64_t kMaxInsideBytes = 480 << 10;
 /// Beside them, what lanes that take turns may leave of the tile of a compute.
 constexpr std::int64_t kMaxTurnBytes = 32 << 10;
+/// More loops than any compute has use for.
+constexpr std::size_t kMaxLoops = 256;
 
 /// Checks the stage of one compute.
 class StageCheck {
@@ -28,6 +30,9 @@ class StageCheck {
       report("is placed inside its readers: the passes before schedules have done that where they can");
     if (stage_.streaming && stage_.placement.kind != Placement::Kind::Root)
       report("lets a result go past the caches that its consumer reads right away");
+    if (stage_.loops.size() > kMaxLoops)
+      return report("has " + std::to_string(stage_.loops.size()) + " loops, at most " + std::to_string(kMaxLoops) +
+                    " are possible");
     if (!axes_are_known()) return;
     for (const Staging& staging : stage_.staging) check_staging(staging);
     for (const Prefetch& prefetch : stage_.prefetches) check_prefetch(prefetch);

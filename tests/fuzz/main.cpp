@@ -4,25 +4,31 @@
 //   fuzz_programs std [SEED [RUNS]]           every op of the standard library on RUNS sets of arguments
 //
 // The last line is `N passed, N failed`. A fault prints its seed, the program and the smallest question found that
-// shows it; CORRLOOM_CUDA=sim adds a simulated GPU.
+// shows it; CORRLOOM_CUDA=sim adds a simulated GPU. On the host most programs are compiled for miniature machines,
+// where small tensors are large, and with another schedule than the chosen one, too.
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <string>
 
 #include "compiler/api/op_core.h"
 #include "compiler/tools/check/judge.h"
 #include "compiler/tools/check/op_laws.h"
 #include "compiler/tools/check/shrink.h"
+#include "tests/fuzz/machine_generator.h"
 #include "tests/fuzz/program_generator.h"
+#include "tests/fuzz/schedule_mutator.h"
 
 namespace {
 
 using namespace corrloom;
 
-/// Of a program's last question and of its others: most faults show in small tensors, some need the edges of tiles.
-constexpr double kMostWork = 1 << 13, kLittleWork = 1 << 10;
+/// Of the first question of a program, and of the others: most faults show in small tensors, some need the edges of tiles.
+constexpr double kLittleWork = 1 << 10, kMostWork = 1 << 14;
 /// Laws and strict order cost several compilations: one program in so many is held to them.
 constexpr std::uint64_t kProgramsForMore = 4;
+/// Programs that are asked with another schedule: one in so many.
+constexpr int kForSchedules = 2;
 
 class Fuzzer {
  public:
@@ -36,7 +42,8 @@ class Fuzzer {
       const Op op = Library::parse(text, "f.loom")["f"];
       for (std::uint64_t k = 0; k < questions; ++k) {
         tools::Random random(seed * 8 + k);
-        const auto question = tools::make_question(op, random, k == 2 ? kMostWork : kLittleWork);
+        const auto question = tools::make_question(op, random, k > 0 ? kMostWork : kLittleWork);
+        draw_host(random);
         if (question && !ask(op, *question, seed % kProgramsForMore == 0)) return false;
       }
       return true;
@@ -51,6 +58,7 @@ class Fuzzer {
           tools::Random random(seed + k);
           const Op op = with_attributes(library[name], random);
           const auto question = tools::make_question(op, random, k % 4 == 0 ? kMostWork : kLittleWork);
+          draw_host(random);
           if (question && !ask(op, *question, k % 2 == 0)) return false;
         }
         return true;
@@ -60,8 +68,11 @@ class Fuzzer {
 
   int report(const std::string& what) const {
     std::cout << what << ": " << calls_ << " calls on " << devices_.size() << " devices, " << unsuited_
-              << " with extents that the program does not allow, " << refused_ << " programs refused\n"
-              << passed_ << " passed, " << failed_ << " failed\n";
+              << " with extents that the program does not allow, " << refused_ << " programs refused, " << schedules_
+              << " other schedules taken\n"
+              << "schedules with";
+    for (const auto& [what_for, count] : seen_) std::cout << " " << what_for << " " << count << ",";
+    std::cout << " of " << chosen_ << "\n" << passed_ << " passed, " << failed_ << " failed\n";
     return failed_ == 0 && calls_ > 0 ? 0 : 1;
   }
 
@@ -79,6 +90,18 @@ class Fuzzer {
         attributes.insert_or_assign(attribute.name, AttributeValue(static_cast<double>(random.between(1, 8)) / 4));
     }
     return attributes.empty() ? op : op.with(attributes);
+  }
+
+  /// The machine and the schedule of the next question.
+  void draw_host(tools::Random& random) {
+    host_.target = fuzz::random_machine(random);
+    host_.rewrite = nullptr;
+    if (random.one_in(kForSchedules)) {
+      host_.rewrite = [seed = random.bits()](const std::string& chosen) {
+        tools::Random mutations(seed);
+        return fuzz::mutated_schedule(chosen, mutations);
+      };
+    }
   }
 
   template <class Run>
@@ -108,28 +131,38 @@ class Fuzzer {
 
   bool ask(const Op& op, const tools::Question& question, bool with_more) {
     ++calls_;
-    if (fault_of(op, question, with_more, &unsuited_).empty()) return true;
+    if (fault_of(op, question, with_more, true).empty()) return true;
     const auto still_fails = [&](const tools::Question& one) { return !fault_of(op, one, with_more).empty(); };
     const tools::Question small = tools::shrink(question, still_fails);
     std::string attributes;
     for (const auto& [attribute, value] : small.core->attributes())
       attributes += " --set " + attribute + "=" + scalar::to_text(value);
-    fail(fault_of(op, small, with_more) + "\n  corrloom check " + (text_.empty() ? "std:" + name_ : "f.loom") + " " +
-         small.settings() + (op.info().attributes.empty() ? "" : attributes));
+    fail(fault_of(op, small, with_more) + "\n  " + fuzz::in_words(host_.target) + "\n  corrloom check " +
+         (text_.empty() ? "std:" + name_ : "f.loom") + " " + small.settings() +
+         (op.info().attributes.empty() ? "" : attributes));
     return false;
   }
 
-  /// What is wrong with a program on a question; empty: nothing. Counts a question that the program does not allow.
-  std::string fault_of(const Op& op, const tools::Question& question, bool with_more, int* unsuited = nullptr) const {
+  /// Notes what schedules do: a fuzzer that never meets something finds nothing in it.
+  void count(const tools::Verdict& verdict) {
+    if (verdict.takes_schedule) ++schedules_;
+    if (!verdict.schedule.empty()) ++chosen_;
+    for (auto& [what, count] : seen_) {
+      if (verdict.schedule.find(" " + what) != std::string::npos) ++count;
+    }
+  }
+
+  /// What is wrong with a program on a question; empty: nothing. The first time it counts what it meets.
+  std::string fault_of(const Op& op, const tools::Question& question, bool with_more, bool counts = false) {
     try {
-      const std::string difference =
-          tools::judge(op, question.arguments(), devices_, with_more ? tools::Orders::StrictAndOwn : tools::Orders::Own)
-              .difference;
-      if (!difference.empty() || !with_more) return difference;
+      const tools::Orders orders = with_more ? tools::Orders::StrictAndOwn : tools::Orders::Own;
+      const tools::Verdict verdict = tools::judge(op, question.arguments(), devices_, orders, host_);
+      if (counts) count(verdict);
+      if (!verdict.difference.empty() || !with_more) return verdict.difference;
       const std::string broken = tools::laws_of(op, question.arguments(), devices_.front()).broken;
       return broken.empty() ? "" : "breaks a law: " + broken;
     } catch (const CompileError&) {
-      if (unsuited != nullptr) ++*unsuited;
+      if (counts) ++unsuited_;
       return "";  // say a read that leaves its tensor for these extents
     } catch (const std::exception& error) {
       return std::string("throws ") + error.what();
@@ -138,7 +171,10 @@ class Fuzzer {
 
   std::vector<Device> devices_{cpu()};
   std::string name_, text_;  ///< of what runs
-  int passed_ = 0, failed_ = 0, refused_ = 0, calls_ = 0, unsuited_ = 0;
+  tools::HostSetting host_;  ///< of the question
+  int passed_ = 0, failed_ = 0, refused_ = 0, calls_ = 0, unsuited_ = 0, schedules_ = 0, chosen_ = 0;
+  std::map<std::string, int> seen_{{"streaming", 0}, {"stage", 0},  {"prefetch", 0}, {"at", 0},
+                                   {"block", 0},     {"unroll", 0}, {"vector", 0}};
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/tools/check/question.h"
+#include "tests/fuzz/kernel_generator.h"
 
 namespace corrloom::fuzz {
 namespace {
@@ -547,7 +548,8 @@ class Generator {
 }  // namespace
 
 std::string random_program(std::uint64_t seed) {
-  return Generator(seed).run();
+  Random random(seed);
+  return random.one_in(2) ? random_kernel(random) : Generator(seed).run();
 }
 
 }  // namespace corrloom::fuzz

@@ -85,9 +85,10 @@ class Threads {
 
 class Judge {
  public:
-  Judge(const Op& op, const std::vector<Argument>& arguments)
+  Judge(const Op& op, const std::vector<Argument>& arguments, const HostSetting& host)
       : op_(op),
         arguments_(arguments),
+        host_(host),
         core_(op.core()->instance_for(arguments)),
         split_(api::split_arguments(core_.info(), arguments)) {}
 
@@ -127,7 +128,7 @@ class Judge {
   }
 
   void compare_strict(const tensor::Graph& graph, Device device, const Outcome& written) {
-    const driver::Compiled compiled = compile_strictly(graph, values_, device);
+    const driver::Compiled compiled = compile_strictly(graph, values_, target_for(device));
     auto loaded = std::make_shared<runtime::LoadedProgram>(compiled.program, runtime::backend_of(device));
     compare(device, "in strict order on " + device.name(),
             // What no result needs may go unchecked, and the passes left what one needs.
@@ -141,6 +142,7 @@ class Judge {
     for (const Argument& argument : arguments_)
       types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));
     const Compiled compiled = compiled_for(types, device);
+    if (device == cpu()) verdict_.schedule = compiled.text(Stage::Schedule);
     const Runner call = [&](const std::vector<Tensor>& tensors) { return compiled.call(with_tensors(tensors)); };
     const tensor::Graph& left = *compiled.state()->result.graph;
     const Outcome optimised = interpreted(left);
@@ -154,6 +156,7 @@ class Judge {
         found("the passes for " + device.name(), op_.info().results[k].name + ": " + *fault);
     }
     compare(device, "on " + device.name(), optimised, call);
+    if (device == cpu() && host_.rewrite) compare_rewritten(compiled, types, optimised);
     if (orders == Orders::StrictAndOwn) compare_dynamic(device, optimised, written);
     if (!optimised.error && !written.error) note_results(device, optimised, written);
   }
@@ -175,7 +178,7 @@ class Judge {
     if (!is_open) return;
     const std::string who = "with open dimensions on " + device.name();
     try {
-      const Compiled compiled = op_.compile(types, device);
+      const Compiled compiled = compiled_for(types, device);
       const Runner call = [&](const std::vector<Tensor>& tensors) { return compiled.call(with_tensors(tensors)); };
       // What no result needs may go unchecked, and is not the same with extents that are known.
       compare(device, who, written.error ? interpreted(*compiled.state()->result.graph) : wanted, call);
@@ -193,11 +196,34 @@ class Judge {
     return arguments;
   }
 
-  Compiled compiled_for(const std::vector<TypeArgument>& types, Device device) const {
+  kernel::Target target_for(Device device) const {
+    return device == cpu() && host_.target ? *host_.target : api::target_of(device);
+  }
+
+  Compiled compiled_for(const std::vector<TypeArgument>& types, Device device, const std::string& schedule = "") const {
     try {
-      return op_.compile(types, device);
+      const auto [tensors, scalars] = core_.split_types(types);
+      return Compiled(core_.compile(tensors, scalars, target_for(device), device, schedule));
     } catch (const InputError& error) {
       throw CompileError(error.what());  // that the extents are given makes it one of the inputs
+    }
+  }
+
+  /// Another schedule than the chosen one, if the program takes it.
+  void compare_rewritten(const Compiled& chosen, const std::vector<TypeArgument>& types, const Outcome& wanted) {
+    const std::string schedule = host_.rewrite(chosen.text(Stage::Schedule));
+    try {
+      const Compiled compiled = compiled_for(types, cpu(), schedule);
+      verdict_.takes_schedule = true;
+      const std::string found_before = verdict_.difference;
+      compare(cpu(), "with another schedule", wanted,
+              [&](const std::vector<Tensor>& tensors) { return compiled.call(with_tensors(tensors)); });
+      if (verdict_.difference != found_before) verdict_.difference += "\n" + schedule;
+    } catch (const CompileError& error) {
+      const std::string what = error.what();
+      if (what.find("error[") == std::string::npos) found("another schedule", "is refused without a code: " + what);
+    } catch (const InternalError& error) {
+      found("another schedule", error.what() + ("\n" + schedule));
     }
   }
 
@@ -254,6 +280,7 @@ class Judge {
 
   const Op& op_;
   const std::vector<Argument>& arguments_;
+  const HostSetting& host_;
   const api::OpCore& core_;  ///< the op, or the instance of a generic one
   api::SplitArguments split_;
   frontend::SymbolValues values_;
@@ -262,8 +289,9 @@ class Judge {
 
 }  // namespace
 
-Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices, Orders orders) {
-  return Judge(op, arguments).run(devices, orders);
+Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices, Orders orders,
+              const HostSetting& host) {
+  return Judge(op, arguments, host).run(devices, orders);
 }
 
 }  // namespace corrloom::tools

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/api/corrloom.h"
+#include "ir/kernel/target.h"
 
 namespace corrloom::tools {
 
@@ -16,10 +18,23 @@ struct Verdict {
   std::string difference;
   /// One line a result, for people.
   std::vector<std::string> notes;
+  /// The schedule that was chosen for the host with known dimensions.
+  std::string schedule;
+  /// Whether the schedule that was made of the chosen one compiled.
+  bool takes_schedule = false;
 };
 
 /// In which orders `judge` runs an op: its own alone, with known dimensions, costs a third.
 enum class Orders { StrictAndOwn, Own };
+
+/// How `judge` compiles for the host.
+struct HostSetting {
+  /// Another machine than this one, on which its code runs all the same.
+  std::optional<kernel::Target> target = {};
+  /// Makes another schedule of the one that is chosen for known dimensions. It may be refused; else the bits are the
+  /// same.
+  std::function<std::string(const std::string& chosen)> rewrite = {};
+};
 
 /// Runs the op on the arguments (tensors on the host) by the interpreter, and compiled for each device: in strict
 /// order, where the bits must be those of the program as written; in its own order, where they must be those of the
@@ -27,6 +42,6 @@ enum class Orders { StrictAndOwn, Own };
 /// threads. An input error must appear everywhere or nowhere. Throws CompileError when the op does not compile for
 /// these arguments.
 Verdict judge(const Op& op, const std::vector<Argument>& arguments, const std::vector<Device>& devices,
-              Orders orders = Orders::StrictAndOwn);
+              Orders orders = Orders::StrictAndOwn, const HostSetting& host = {});
 
 }  // namespace corrloom::tools

@@ -55,7 +55,7 @@ LawReport laws_of(const Op& op, const std::vector<Argument>& arguments, Device d
     return to_arrays(op.on(device).call(all));
   };
   subject.strict = [&](const std::vector<Array>& arrays) {
-    const driver::Compiled compiled = compile_strictly(*graph, bind(arrays), device);
+    const driver::Compiled compiled = compile_strictly(*graph, bind(arrays), api::target_of(device));
     runtime::LoadedProgram loaded(compiled.program, runtime::backend_of(device));
     return to_arrays(loaded.run(to_tensors(arrays, device), {}));
   };

@@ -14,7 +14,7 @@ using Kind = GeneratedValue::Kind;
 constexpr int kTries = 400;
 constexpr std::int64_t kMostElements = 1 << 14;
 /// 0, 1, primes, and what lies around the widths of vectors, warps and tiles.
-constexpr std::int64_t kExtents[] = {0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 127, 130};
+constexpr std::int64_t kExtents[] = {0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 127, 130, 257};
 constexpr std::int64_t kSmallExtents[] = {1, 2, 3, 4, 5, 7};
 
 scalar::Value random_scalar(DType dtype, Random& random) {
@@ -181,9 +181,11 @@ std::string Question::settings() const {
 
 std::optional<Question> make_question(const Op& op, Random& random, double most_work) {
   const api::OpCore& core = some_instance(*op.core(), random);
+  // Of large extents few products are little work: they get their share of the tries.
+  const bool wants_small = random.one_in(2);
   for (int attempt = 0; attempt < kTries; ++attempt) {
     Question question{&core, most_work, {}, {}, {}};
-    const bool is_small = random.one_in(2);
+    const bool is_small = wants_small || attempt > kTries / 2;
     for (const ParameterInfo& parameter : core.info().parameters) {
       if (parameter.is_tensor)
         question.tensors.push_back(random_tensor(parameter.dtype, random));

@@ -1,7 +1,5 @@
 #include "compiler/tools/check/strict.h"
 
-#include "compiler/api/op_core.h"
-
 namespace corrloom::tools {
 namespace {
 
@@ -15,9 +13,10 @@ tensor::Graph in_strict_order(tensor::Graph graph) {
 
 }  // namespace
 
-driver::Compiled compile_strictly(const tensor::Graph& graph, const frontend::SymbolValues& values, Device device) {
+driver::Compiled compile_strictly(const tensor::Graph& graph, const frontend::SymbolValues& values,
+                                  const kernel::Target& target) {
   driver::CompileOptions options;
-  options.target = api::target_of(device);
+  options.target = target;
   options.bindings = values;
   Diagnostics diagnostics;
   std::optional<driver::Compiled> compiled = driver::compile(in_strict_order(graph), options, diagnostics);
