@@ -256,7 +256,7 @@ bool ExprLowering::bind_index(const ast::Reduction& reduction, const ast::Index&
       context_.diagnostics
           .report(Code::E0206, index.name.span, "the range of the index " + quoted(name) + " is not known",
                   "never stands alone as a subscript of a plain read")
-          .help("write its range: " + quoted(name + ": 0..n"));
+          .help("write its range: " + quoted(name + ": 0.." + context_.some_extent()));
       return false;
     }
   }

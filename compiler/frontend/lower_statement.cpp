@@ -220,7 +220,7 @@ Expr OpLowering::left_extent(const ast::Statement& statement, const ast::Index& 
       context_.diagnostics
           .report(Code::E0206, index.name.span, "the range of the index " + quoted(name) + " is not known",
                   "never stands alone as a subscript of a plain read")
-          .help("write its range: " + quoted(name + ": n"));
+          .help("write its range: " + quoted(name + ": " + context_.some_extent()));
     }
     return extent;
   }

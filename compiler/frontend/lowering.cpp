@@ -16,6 +16,13 @@ AxisId Context::new_axis(const std::string& name, Expr extent) {
   return graph.new_axis(name);
 }
 
+std::string Context::some_extent() const {
+  for (const tensor::Symbol& symbol : graph.symbols) {
+    if (symbol.kind == tensor::Symbol::Kind::Dimension) return symbol.name;
+  }
+  return "3";
+}
+
 void Context::require(tensor::Condition condition) {
   // Constants are folded here with exact arithmetic only: one that overflows stays, to be reported at entry.
   const EntryValue value = evaluate_at_entry(condition.holds, {});

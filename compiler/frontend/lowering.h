@@ -49,6 +49,8 @@ struct Context {
   bool is_too_large = false;
 
   AxisId new_axis(const std::string& name, Expr extent);
+  /// An extent to propose in a message: a dimension of the op, or a number where it has none.
+  std::string some_extent() const;
   const std::vector<Expr>& extents(TensorId id) const { return graph.op(id).extents; }
   std::size_t rank(TensorId id) const { return extents(id).size(); }
   /// Adds a condition, unless it holds for sure. Reports E0230 when it cannot hold for any arguments.

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "ir/schedule/regions.h"
 #include "ir/schedule/schedule.h"
@@ -133,8 +134,12 @@ class StageCheck {
   /// the serial loops.
   void check_order() {
     int stage = 0, sweeps = 0;
+    std::set<std::pair<std::string, Bind>> shared;
     for (std::size_t k = 0; k < stage_.loops.size(); ++k) {
       const Loop& loop = stage_.loops[k];
+      // Blocks are counted by axis: there is no telling how many the last part of one has.
+      if ((loop.bind == Bind::Block || loop.bind == Bind::Thread) && !shared.insert({loop.axis, loop.bind}).second)
+        report("hands out " + loop.axis + " to " + (loop.bind == Bind::Block ? "blocks" : "threads") + " twice");
       const bool reduction = reduction_axis(loop.axis) != nullptr;
       int rank = 0;
       switch (loop.bind) {

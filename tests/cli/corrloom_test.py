@@ -171,6 +171,15 @@ class Run(CorrloomTest):
         self.assertEqual(given, self.done("run", "ops.loom:corr2d", *values).stdout)
         self.write("s.txt", "schedule @corr2d")
         self.fails(1, "run", "ops.loom:corr2d", *values, "--schedule", "s.txt", mentions=["E04"])
+        self.write("s.txt", "schedule @corr2d target host {\n  %Y root {\n" + "    p by 1\n" * 100000 + "  }\n}\n")
+        self.fails(1, "run", "ops.loom:corr2d", *values, "--schedule", "s.txt", mentions=["E0501", "100000 loops"])
+
+    def test_refuses_a_schedule_that_hands_out_an_axis_twice(self):
+        # The last of the outer blocks would have as many inner ones as the others.
+        self.write("twice.loom", "op z(X: f32[A]) -> Z: f32[A] {\n  Z[i] = X[i] + 1\n}\n")
+        self.write("s.txt", "schedule @z target host {\n  %Z root {\n    i0 by 192 block\n    i0 by 64 block\n    i0 by 16 unroll\n"
+                   "    i0 by 1 vector\n  }\n}\n")
+        self.fails(1, "run", "twice.loom", "X=ones[416]", "--schedule", "s.txt", mentions=["E0501", "blocks twice"])
 
 
 class Usage(CorrloomTest):

@@ -23,7 +23,8 @@ namespace {
 
 using namespace corrloom;
 
-/// Of the first question of a program, and of the others: most faults show in small tensors, some need the edges of tiles.
+/// Of most questions of a program, and of its last: most faults show in small tensors, some need the edges of
+/// tiles.
 constexpr double kLittleWork = 1 << 10, kMostWork = 1 << 14;
 /// Laws and strict order cost several compilations: one program in so many is held to them.
 constexpr std::uint64_t kProgramsForMore = 4;
@@ -42,7 +43,7 @@ class Fuzzer {
       const Op op = Library::parse(text, "f.loom")["f"];
       for (std::uint64_t k = 0; k < questions; ++k) {
         tools::Random random(seed * 8 + k);
-        const auto question = tools::make_question(op, random, k > 0 ? kMostWork : kLittleWork);
+        const auto question = tools::make_question(op, random, k == 2 ? kMostWork : kLittleWork);
         draw_host(random);
         if (question && !ask(op, *question, seed % kProgramsForMore == 0)) return false;
       }

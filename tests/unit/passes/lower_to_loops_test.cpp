@@ -393,6 +393,16 @@ Scheduler any_schedule(std::uint64_t seed) {
   return [seed](const tensor::Graph& graph, PassContext&) { return RandomSchedule(graph, seed).run(); };
 }
 
+Scheduler given_schedule(const char* schedule) {
+  return [schedule](const tensor::Graph&, PassContext&) {
+    Diagnostics diagnostics;
+    const std::optional<schedule::Schedule> parsed =
+        schedule::parse(std::make_shared<const SourceFile>("test", schedule), diagnostics);
+    EXPECT_TRUE(parsed) << diagnostics.render();
+    return parsed.value_or(schedule::Schedule{});
+  };
+}
+
 TEST(LowerToLoops, LoopsMeanWhatTheGraphMeans) {
   // CORRLOOM_SEED=S repeats one case, CORRLOOM_RUNS=N with it runs N from there on.
   const char *given = std::getenv("CORRLOOM_SEED"), *runs = std::getenv("CORRLOOM_RUNS");
@@ -556,9 +566,7 @@ TEST(LowerToLoops, AlignedPiecesMeetTheBorderAnywhere) {
                               {{DType::F32, {5, 37}, {}}},
                               {}};
   for (int k = 0; k < 5 * 37; ++k) stencil.inputs[0].bits.push_back(scalar::Value::f32(static_cast<float>(k)).bits);
-  expect_loops_mean_the_graph(std::move(stencil), 0, small_host(), [](const tensor::Graph&, PassContext&) {
-    Diagnostics diagnostics;
-    const auto text = std::make_shared<const SourceFile>("test", R"(schedule @g target host {
+  expect_loops_mean_the_graph(std::move(stencil), 0, small_host(), given_schedule(R"(schedule @g target host {
   %Y root streaming {
     i by 1 block
     j by 64 block
@@ -567,11 +575,35 @@ TEST(LowerToLoops, AlignedPiecesMeetTheBorderAnywhere) {
     j by 1 vector
   }
 }
-)");
-    const std::optional<schedule::Schedule> parsed = schedule::parse(text, diagnostics);
-    EXPECT_TRUE(parsed) << diagnostics.render();
-    return parsed.value_or(schedule::Schedule{});
-  });
+)"));
+}
+
+TEST(LowerToLoops, VectorsOfOneElementAreNoRamps) {
+  // All of the last axis, and vectors along one element of the axis before it: there is nothing to stand between.
+  testing::RandomCase chain{testing::parsed(R"(graph @g(%X: f32[5, 2]) -> (%Y) {
+  %T: f32[5, 2] = compute [i: 5, j: 2] {
+    yield neg(%X[i, j])
+  }
+  %Y: f32[5, 2] = compute [i: 5, j: 2] {
+    yield sub(%T[i, j], %T[i, sub(1:i64, j)])
+  }
+}
+)"),
+                            {{DType::F32, {5, 2}, {}}},
+                            {}};
+  for (int k = 0; k < 10; ++k) chain.inputs[0].bits.push_back(scalar::Value::f32(static_cast<float>(k * k)).bits);
+  expect_loops_mean_the_graph(std::move(chain), 0, small_host(), given_schedule(R"(schedule @g target host {
+  %T at %Y 0 {
+    i by 4
+    j by 1 unroll
+    i by 1 vector
+  }
+  %Y root {
+    i by 1 block
+    j by 1
+  }
+}
+)"));
 }
 
 }  // namespace
