@@ -43,6 +43,7 @@ class IntegerEmitter {
 
   /// A count beyond the width would be poison, which the select does not pass on.
   Value* shift_left(Value* x, const Operand& y) {
+    if (is_known_inside(y)) return builder_.CreateShl(x, y.value);
     return builder_.CreateSelect(is_inside(y.value), builder_.CreateShl(x, low_count(y.value)), number(0));
   }
 
@@ -70,6 +71,9 @@ class IntegerEmitter {
   /// together for PTX's clamping shift, whose count has 32 bits: one of 2^32 becomes 0. A masked count keeps them
   /// apart.
   Value* low_count(Value* count) { return width_ == 64 ? builder_.CreateAnd(count, number(63)) : count; }
+  bool is_known_inside(const Operand& count) const {
+    return count.known != nullptr && count.known->bits < static_cast<std::uint64_t>(width_);
+  }
   Value* is_inside(Value* count) { return builder_.CreateICmpULT(count, number(width_)); }
 
   /// log2 of a constant divisor that is a positive power of two.
@@ -152,6 +156,7 @@ Value* emit_integer(llvm::IRBuilderBase& builder, Opcode opcode, std::span<const
       return builder.CreateAnd(x, y);
     case Opcode::Or:
     case Opcode::LazyOr:
+      if (Value* words = emit_joined_halves(builder, x, y)) return words;
       return builder.CreateOr(x, y);
     case Opcode::Xor:
       return builder.CreateXor(x, y);

@@ -28,6 +28,9 @@ llvm::Value* emit_primitive(llvm::IRBuilderBase& builder, const TargetTraits& tr
 
 /// Arithmetic, shifts, bitwise operations, min, max and abs of integers (and bitwise ones of bools).
 llvm::Value* emit_integer(llvm::IRBuilderBase& builder, loop::Opcode opcode, std::span<const Operand> operands);
+/// `x | y` of halves that lie beside each other in two vectors, the lower ones in `x` and the upper ones moved in `y`:
+/// the vectors as they are. Null for anything else.
+llvm::Value* emit_joined_halves(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y);
 /// Arithmetic, roundings, min and max of f32 and f64.
 llvm::Value* emit_float(llvm::IRBuilderBase& builder, const TargetTraits& traits, loop::Opcode opcode,
                         std::span<const Operand> operands);

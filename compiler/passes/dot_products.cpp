@@ -37,6 +37,12 @@ Expr word_of_first(const Expr& x) {
   return scalar::apply(Opcode::Or, {word_of_second(x), scalar::constant(Value::integer(DType::I32, kMinusZero))});
 }
 
+Expr word_of_pair(const Expr& lower, const Expr& upper) {
+  const auto bits = [](const Expr& half) { return scalar::cast(scalar::bitcast(half, DType::U16), DType::I32); };
+  const Expr moved = scalar::apply(Opcode::Shl, {bits(upper), scalar::constant(Value::integer(DType::I32, 16))});
+  return scalar::apply(Opcode::Or, {bits(lower), moved});
+}
+
 Expr second_in_word(const Expr& word) {
   const Apply* bits = scalar::as_apply(word, Opcode::Bitcast);
   const Apply* cast = bits == nullptr ? nullptr : scalar::as_apply(bits->args[0], Opcode::Cast);

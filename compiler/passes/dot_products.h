@@ -14,7 +14,9 @@ bool has_pair_dots(const kernel::Target& target);
 /// changes no sum.
 scalar::Expr word_of_first(const scalar::Expr& x);
 scalar::Expr word_of_second(const scalar::Expr& y);
-/// What stands in such a word, or null.
+/// The word of two neighbours in memory, `lower` before `upper`, both of bf16.
+scalar::Expr word_of_pair(const scalar::Expr& lower, const scalar::Expr& upper);
+/// What stands in a word of one product, or null.
 scalar::Expr first_in_word(const scalar::Expr& word);
 scalar::Expr second_in_word(const scalar::Expr& word);
 

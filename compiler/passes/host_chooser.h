@@ -205,6 +205,12 @@ class HostChooser {
   bool sweeps_panels(const Tile& tile) const;
   /// Such loops.
   void swept_panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops) const;
+  /// Whether what the rows read along a long reduction shares few sets of the second-level cache: then a piece of it
+  /// stays there while all rows of a block meet it.
+  bool sweeps_pages(const Tile& tile) const;
+  /// Such loops.
+  void paged_panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops,
+                         schedule::Stage& stage) const;
   /// Bytes of all that is read there.
   double bytes_of(const Access& access) const;
   /// Panels of the vector axis outside, rows inside: what a panel holds is used again and again.
@@ -215,6 +221,8 @@ class HostChooser {
   /// Elements of the reduction after which all tiles of a block go on with the next ones, so that a panel stays in the
   /// second-level cache; 0: all of them.
   std::int64_t reduction_piece(const Tile& tile) const;
+  /// Elements of the reduction in a piece of either kind; 0: all of them.
+  std::int64_t piece_of(const Tile& tile) const;
   /// Whether each block packs the one panel that it works on: while it is used, it stays in the second-level cache.
   bool packs_in_blocks(const Tile& tile, std::int64_t width) const;
   /// The copy of it, where it is the only one, lies along the vector axis, and has single axes.

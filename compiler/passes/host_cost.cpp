@@ -49,6 +49,8 @@ constexpr double kLoadShare = 0.25, kFarShare = 0.05;
 constexpr double kSlowOperation = 10;
 /// Cycles of a step to another page.
 constexpr double kPageStep = 1;
+/// The part of it that is left where tiles meet the same pages again.
+constexpr double kKnownPages = 0.25;
 /// A page of memory, and what one way of the first-level cache holds: rows of a tile that many bytes apart share a set.
 constexpr std::int64_t kPageBytes = 4096;
 
@@ -238,7 +240,7 @@ double HostChooser::pages_of_step(const Tile& tile) const {
     if (broadcast && last != nullptr && std::abs(access.stride(last->id)) * access.element_bytes >= kPageBytes)
       pages += kPageStep;
   }
-  return pages;
+  return sweeps_pages(tile) ? pages * kKnownPages : pages;
 }
 
 double HostChooser::row_tiles(const Tile& tile) const {
@@ -278,7 +280,7 @@ double HostChooser::far_cycles(const Access& access, const Tile& tile) const {
 }
 
 std::int64_t HostChooser::walked_elements(const Axis& reduced, const Tile& tile) const {
-  const std::int64_t piece = reduction_piece(tile);
+  const std::int64_t piece = piece_of(tile);
   return piece > 0 ? piece : std::max<std::int64_t>(scalar::as_i64(reduced.extent).value_or(1024), 1);
 }
 
@@ -291,7 +293,7 @@ double HostChooser::rows_far_cycles(const Access& access, const Tile& tile) cons
   double bytes = kLineBytes * (tile.row == nullptr ? 1 : lines_of(tile.rows, access.stride(tile.row->id)));
   for (const Axis& axis : compute_.reduction->axes)
     bytes *= lines_of(walked_elements(axis, tile), access.stride(axis.id));
-  const std::int64_t piece = reduction_piece(tile);
+  const std::int64_t piece = piece_of(tile);
   const double panel =
       static_cast<double>(tile.vectors * target_.vector_bytes) * (piece > 0 ? static_cast<double>(piece) : reduction_);
   if (bytes + panel <= 0.8 * static_cast<double>(target_.l2_bytes)) return 0;

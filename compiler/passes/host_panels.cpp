@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,11 @@ constexpr double kMostOfPanel = 0.4, kLeastOperand = 3;
 /// Panels in place: rows of the result that meet a piece of a panel, elements of the reduction in a piece, and blocks
 /// that there should be.
 constexpr std::int64_t kLeastSweptRows = 60, kMostSweptRows = 200, kSweptPiece = 512, kSweptBlocks = 4;
+/// Rows whose elements lie so far apart along the reduction that they share few sets of the caches: elements of it in a
+/// piece, which stay there until the next tile, and rows that meet a piece of a panel.
+constexpr std::int64_t kPagedPiece = 256, kPagedRows = 192;
+/// Ways of the second-level cache.
+constexpr std::int64_t kNearWays = 16;
 /// Bytes in a cycle that panels may bring from behind the second-level cache, as they lie, while others are multiplied.
 constexpr double kStreamedBytesPerCycle = 2;
 /// Rows that a panel in place may have, each on a page of its own. Many rows a multiple of so many bytes apart share
@@ -75,6 +81,37 @@ void HostChooser::swept_panel_loops(const Tile& tile, std::int64_t width, std::v
   loops.push_back({tile.row->name, tile.rows, Bind::Serial});
 }
 
+bool HostChooser::sweeps_pages(const Tile& tile) const {
+  if (!may_sweep_ || running_ || tile.row == nullptr || tile.window > 1 || compute_.reduction->axes.size() != 1)
+    return false;
+  // Sums across the result would go through a transpose for each piece.
+  if (tile.vector != &compute_.axes.back()) return false;
+  const Axis& reduced = compute_.reduction->axes.front();
+  if (scalar::as_i64(reduced.extent).value_or(0) <= 2 * kPagedPiece || extent_of(*tile.row) < 2 * tile.rows)
+    return false;
+  return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    const std::int64_t bytes = std::abs(access.stride(reduced.id)) * access.element_bytes;
+    const std::int64_t way = std::max<std::int64_t>(target_.l2_bytes / kNearWays, 1);
+    return access.in_step && access.depends_on(tile.row->id) && !access.depends_on(tile.vector->id) &&
+           bytes >= kSetBytes && *scalar::as_i64(reduced.extent) > kNearWays / 2 * (way / std::gcd(bytes, way)) &&
+           (access.staged < 0 || !tile.staged[static_cast<std::size_t>(access.staged)]);
+  });
+}
+
+void HostChooser::paged_panel_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops,
+                                    schedule::Stage& stage) const {
+  add_panel_operand(tile, width, stage);
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != tile.vector && &axis != tile.row && !is_not_shared(axis)) loops.push_back({axis.name, 1, Bind::Block});
+  }
+  const std::int64_t tiles = ceil_div(extent_of(*tile.row), tile.rows),
+                     blocks = ceil_div(tiles * tile.rows, kPagedRows), rows = tile.rows * ceil_div(tiles, blocks);
+  loops.push_back({tile.row->name, rows, Bind::Block});
+  loops.push_back({tile.vector->name, width, Bind::Block});
+  loops.push_back({compute_.reduction->axes.front().name, kPagedPiece, Bind::Serial});
+  if (rows != tile.rows) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
+}
+
 double HostChooser::bytes_of(const Access& access) const {
   double bytes = access.element_bytes;
   for (const Expr& extent : graph_.op(access.read->source).extents)
@@ -85,6 +122,7 @@ double HostChooser::bytes_of(const Access& access) const {
 void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops,
                               schedule::Stage& stage) const {
   if (sweeps_panels(tile)) return swept_panel_loops(tile, width, loops);
+  if (sweeps_pages(tile)) return paged_panel_loops(tile, width, loops, stage);
   if (packs_in_blocks(tile, width)) return packed_panel_loops(tile, width, loops, stage);
   const double row_operations = reduction_ * static_cast<double>(tile.rows * width);
   const auto worth = [&](double operations) {
@@ -137,6 +175,10 @@ std::int64_t HostChooser::reduction_piece(const Tile& tile) const {
   return pieces < 2
              ? 0
              : ceil_div(ceil_div(whole, pieces), target_.at_scale(kPieceMultiple)) * target_.at_scale(kPieceMultiple);
+}
+
+std::int64_t HostChooser::piece_of(const Tile& tile) const {
+  return sweeps_pages(tile) ? kPagedPiece : reduction_piece(tile);
 }
 
 bool HostChooser::packs_in_blocks(const Tile& tile, std::int64_t width) const {

@@ -53,9 +53,11 @@ class Counter {
     std::vector<const scalar::Node*> open = {root.get()};
     std::set<const scalar::Node*> seen = {root.get()};
     while (!open.empty()) {
-      const auto* apply = std::get_if<scalar::Apply>(&open.back()->kind);
+      const scalar::Node* const node = open.back();
+      const auto* apply = std::get_if<scalar::Apply>(&node->kind);
       open.pop_back();
-      if (apply == nullptr) continue;
+      // What joins halves to words is no operation of the op.
+      if (apply == nullptr || (apply->opcode == scalar::Opcode::Dot && is_float(node->dtype))) continue;
       for (const scalar::Expr& arg : apply->args) {
         if (seen.insert(arg.get()).second) open.push_back(arg.get());
       }

@@ -214,19 +214,58 @@ bool pairs_up(const Axis& last, const std::vector<const Read*>& reads) {
   return plain;
 }
 
-/// A sum of products of bf16 is made of the machine's dot products where it has them and the order leaves it to them.
-void use_pair_dots(Reduction& reduction, const Reduction& walked, const kernel::Target& target) {
-  if (!has_pair_dots(target) || reduction.accumulators.size() != 1 || reduction.axes.empty()) return;
-  tensor::Accumulator& sum = reduction.accumulators[0];
+/// The factors of a sum of products of bf16, which the machine's dot products may make where it has them.
+struct Halves {
+  Expr x, y, sum;
+};
+
+std::optional<Halves> halves_of(const Reduction& reduction, const Reduction& walked, const kernel::Target& target) {
+  if (!has_pair_dots(target) || reduction.accumulators.size() != 1 || reduction.axes.empty()) return std::nullopt;
+  const tensor::Accumulator& sum = reduction.accumulators[0];
   const scalar::Apply* fma = scalar::as_apply(sum.step, scalar::Opcode::Fma);
-  if (sum.dtype != DType::F32 || fma == nullptr || !std::holds_alternative<scalar::AccRef>(fma->args[2]->kind)) return;
+  if (sum.dtype != DType::F32 || fma == nullptr || !std::holds_alternative<scalar::AccRef>(fma->args[2]->kind))
+    return std::nullopt;
   const auto widened = [](const Expr& factor) -> Expr {
     const scalar::Apply* cast = scalar::as_apply(factor, scalar::Opcode::Cast);
     return cast != nullptr && cast->args[0]->dtype == DType::BF16 ? cast->args[0] : nullptr;
   };
   const Expr x = widened(fma->args[0]), y = widened(fma->args[1]);
-  if (x == nullptr || y == nullptr || !pairs_up(reduction.axes.back(), reads_of(walked))) return;
-  sum.step = scalar::apply(scalar::Opcode::Dot, {word_of_first(x), word_of_second(y), fma->args[2]});
+  if (x == nullptr || y == nullptr || !pairs_up(reduction.axes.back(), reads_of(walked))) return std::nullopt;
+  return Halves{x, y, fma->args[2]};
+}
+
+/// One product a step: where the order leaves it to them, `pack_dots` joins neighbours.
+void use_pair_dots(Reduction& reduction, const Reduction& walked, const kernel::Target& target) {
+  if (const std::optional<Halves> halves = halves_of(reduction, walked, target))
+    reduction.accumulators[0].step =
+        scalar::apply(scalar::Opcode::Dot, {word_of_first(halves->x), word_of_second(halves->y), halves->sum});
+}
+
+/// Lanes take neighbours together, as words that lie in memory as they are; the last element of an odd number comes
+/// after them.
+void use_pair_dots_in_lanes(Compute& compute, const Reduction& walked, const kernel::Target& target) {
+  Reduction& reduction = *compute.reduction;
+  const std::optional<Halves> halves = halves_of(reduction, walked, target);
+  Axis& axis = reduction.axes.back();
+  const std::vector<const Read*> reads = reads_of(walked);
+  const auto along = [&](const Read* read) { return runs_along_memory(*read, axis.id); };
+  if (!halves || reduction.axes.size() != 1 || !std::all_of(reads.begin(), reads.end(), along)) return;
+  const auto at = [&](const Expr& expr, const Expr& place) {
+    return scalar::substitute_axes(expr, [&](AxisId id) { return id == axis.id ? place : nullptr; });
+  };
+  const Expr two = scalar::constant_i64(2), one = scalar::constant_i64(1);
+  const Expr lower = scalar::apply(scalar::Opcode::Mul, {scalar::axis(axis.id), two});
+  const Expr upper = scalar::apply(scalar::Opcode::Add, {lower, one});
+  const auto word = [&](const Expr& factor) { return word_of_pair(at(factor, lower), at(factor, upper)); };
+  Expr& step = reduction.accumulators[0].step;
+  const Expr last = at(step, scalar::apply(scalar::Opcode::Sub, {axis.extent, one}));
+  const Expr is_odd = scalar::apply(scalar::Opcode::Eq, {scalar::apply(scalar::Opcode::Mod, {axis.extent, two}), one});
+  compute.body = scalar::rewrite(compute.body, [&](const Expr& node) -> Expr {
+    if (!std::holds_alternative<scalar::AccRef>(node->kind)) return nullptr;
+    return scalar::apply(scalar::Opcode::If, {is_odd, last, node});
+  });
+  step = scalar::apply(scalar::Opcode::Dot, {word(halves->x), word(halves->y), halves->sum});
+  axis.extent = scalar::apply(scalar::Opcode::FloorDiv, {axis.extent, two});
 }
 
 /// True when the axis moves a window backwards (`x[i - p]`), and none forwards.
@@ -369,8 +408,12 @@ tensor::Graph set_orders(tensor::Graph graph, PassContext& ctx) {
     if (turn_windows(*compute, without_wraps(graph, walked))) walked = as_walked(graph, op, shown);
     set_order(graph, *compute, without_wraps(graph, walked), ctx.target);
     const bool by_lanes = compute->reduction->order.kind == Order::Kind::Lanes;
-    if (compute->numerics.order != Numerics::OrderMode::Strict && !by_lanes && compute->reduction->order.part == 0)
+    if (compute->numerics.order == Numerics::OrderMode::Strict) continue;
+    if (by_lanes) {
+      use_pair_dots_in_lanes(*compute, *walked.reduction, ctx.target);
+    } else if (compute->reduction->order.part == 0) {
       use_pair_dots(*compute->reduction, *walked.reduction, ctx.target);
+    }
   }
   return graph;
 }

@@ -140,5 +140,31 @@ TEST(Compile, BothFormsOfThePointwiseConvolutionAreOneKernel) {
   EXPECT_EQ(schedules[0], schedules[1]);
 }
 
+// Words of two bf16 are read as they lie in memory, whole vectors and the rest; an odd number leaves one element over.
+TEST(Compile, SumsOfHalvesAlongMemoryGiveTheBitsOfTheInterpreter) {
+  for (const std::int64_t elements : {1, 2, 31, 32, 64, 77}) {
+    const std::string size = std::to_string(elements);
+    const std::string text =
+        "graph @rows(%a: bf16[5, " + size + "], %b: bf16[9, " + size +
+        "]) -> (%y) {\n  %y: f32[5, 9] = compute [i: 5, j: 9] reduce [k: " + size +
+        "] ascending {\n    acc %s: f32 = 0.0:f32 step fma(cast.f32(%a[i, k]), cast.f32(%b[j, k]), "
+        "%s) merge add(%s, %s.other)\n    yield %s\n  }\n}\n";
+    Diagnostics diagnostics;
+    CompileOptions options;
+    options.target = host();
+    const std::optional<Compiled> compiled = compile(testing::parsed_graph_without_places(text), options, diagnostics);
+    ASSERT_TRUE(compiled) << diagnostics.render();
+    std::vector<Array> inputs;
+    for (const std::int64_t rows : {5, 9}) {
+      Array array{DType::BF16, {rows, elements}, {}};
+      for (std::int64_t k = 0; k < rows * elements; ++k)
+        array.bits.push_back(scalar::Value::floating(DType::BF16, static_cast<double>(k * rows % 23 - 11) / 8).bits);
+      inputs.push_back(std::move(array));
+    }
+    testing::expect_meaning(testing::parsed_graph_without_places(compiled->tensor_text), *compiled->program, inputs, {},
+                            testing::run_host(*compiled->program, inputs), compiled->tensor_text);
+  }
+}
+
 }  // namespace
 }  // namespace corrloom::driver
