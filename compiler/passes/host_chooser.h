@@ -289,6 +289,17 @@ class HostChooser {
   std::optional<std::size_t> turn_panel(const Axis& column, const Axis& row) const;
   /// The extent of the axis where the compute is a part of one of the graph.
   std::int64_t whole_extent(const Axis& axis) const;
+  /// Turns of long reductions: a panel stays in the second-level cache, and both operands are copied lane by lane.
+  std::optional<schedule::Stage> far_turns() const;
+  /// That copy, for so many places of the axis together; without a layout where there is none.
+  schedule::Staging lane_by_lane(std::size_t number, const Axis& axis, std::int64_t together) const;
+  /// Whether the result has few rows, and columns that come from behind the second-level cache.
+  bool has_few_rows(const Axis& column, const Axis& row) const;
+  /// The loops for that: each column is read once, for all rows.
+  void few_rows_loops(const Axis& column, const Axis& row, schedule::Stage& stage) const;
+  /// A copy in which a vector of each row of a tile stands beside those of the others: long rows may share sets of the
+  /// first-level cache.
+  void add_rows_side_by_side(const Axis& row, std::int64_t rows, schedule::Stage& stage) const;
   /// The blocks around a tile of rows and columns.
   /// Elements of the reduction in a piece that stays in the first-level cache for all rows of a block; 0: all of them.
   std::int64_t lanes_piece(std::int64_t columns, const Axis* row, std::int64_t rows) const;

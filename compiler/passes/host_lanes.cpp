@@ -31,6 +31,14 @@ constexpr double kRestRows = 1.5;
 constexpr std::int64_t kWorthTurns = 128;
 /// Rows and columns of a tile with vectors along the reduction.
 constexpr std::int64_t kLanesRows = 3, kLanesTile = 8;
+/// Turns over panels that stay in the second-level cache: rows and vectors of a tile, the part of that cache that a
+/// panel may take, rows and columns from which on it pays to copy both operands, or only the rows, and rows of a block.
+constexpr std::int64_t kFarTurnRows = 8, kFarTurnVectors = 3, kWorthFarTurns = 512, kWorthConstantTurns = 96,
+                       kFarTurnBlock = 256;
+constexpr double kMostOfPanel = 0.6;
+/// Few rows that all columns meet as they come from afar: so many, rows of a tile at most, sums of a tile, and tiles
+/// beside each other in a block.
+constexpr std::int64_t kLeastFewRows = 4, kMostFewRows = 16, kMostTileRows = 8, kFewRowsSums = 24, kFewRowsTiles = 32;
 /// Columns of a block, and blocks that there should be.
 constexpr std::int64_t kLanesColumns = 64, kLanesBlocks = 16;
 
@@ -132,8 +140,139 @@ std::optional<schedule::Stage> HostChooser::lanes_in_turn() const {
   return stage;
 }
 
+std::optional<schedule::Stage> HostChooser::far_turns() const {
+  if (!may_sweep_ || running_ || target_.vector_registers < kTurnRegisters || compute_.reduction->axes.size() != 1 ||
+      compute_.reduction->accumulators.size() != 1)
+    return std::nullopt;
+  const Axis& reduced = compute_.reduction->axes.front();
+  const std::int64_t elements = scalar::as_i64(reduced.extent).value_or(0), of_order = compute_.reduction->order.lanes,
+                     width = kFarTurnVectors * lanes();
+  const Axis* column = lanes_column();
+  const Axis* row = column == nullptr ? nullptr : lanes_row(*column);
+  if (row == nullptr || column != &compute_.axes.back() || elements % of_order != 0 || lanes() != of_order ||
+      lanes_piece(kLanesTile, row, kLanesRows) == 0)
+    return std::nullopt;
+  const std::optional<std::size_t> panel_number = turn_panel(*column, *row);
+  if (!panel_number ||
+      static_cast<double>(elements * width * sum_bytes()) > kMostOfPanel * static_cast<double>(target_.l2_bytes))
+    return std::nullopt;
+  const bool is_ready = is_constant(*panel_number);
+  if (extent_of(*column) < kWorthFarTurns || extent_of(*row) < (is_ready ? kWorthConstantTurns : kWorthFarTurns))
+    return std::nullopt;
+  schedule::Stage stage;
+  stage.compute = op_.name;
+  stage.staging.push_back(lane_by_lane(*panel_number, *column, width));
+  for (const Access& access : accesses_) {
+    if (!access.in_step || access.depends_on(column->id)) continue;
+    if (!access.depends_on(row->id) || access.staged < 0 || access.guarded || stage.staging.size() > 1)
+      return std::nullopt;
+    stage.staging.push_back(lane_by_lane(static_cast<std::size_t>(access.staged), *row, kFarTurnRows));
+  }
+  if (std::any_of(stage.staging.begin(), stage.staging.end(), [](const auto& copy) { return copy.layout.empty(); }))
+    return std::nullopt;
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != column && &axis != row && !is_not_shared(axis)) stage.loops.push_back({axis.name, 1, Bind::Block});
+  }
+  stage.loops.push_back({column->name, width, Bind::Block});
+  stage.loops.push_back({row->name, kFarTurnBlock, Bind::Block});
+  stage.loops.push_back({row->name, kFarTurnRows, Bind::Serial});
+  stage.loops.push_back({reduced.name, 1, Bind::Serial});
+  add_tile({column, row, kFarTurnRows, kFarTurnVectors, 0, {}, 0}, lanes(), stage.loops);
+  return stage;
+}
+
+schedule::Staging HostChooser::lane_by_lane(std::size_t number, const Axis& axis, std::int64_t together) const {
+  using Kind = schedule::Staging::Dim::Kind;
+  const schedule::StagedExpr& staged = staged_[number];
+  const schedule::Part *of_axis = part_of(staged, axis.id),
+                       *of_steps = part_of(staged, compute_.reduction->axes.front().id);
+  schedule::Staging copy;
+  copy.tensor = graph_.op(staged.tensor).name;
+  const auto alone = [](const schedule::Part* part) { return part != nullptr && part->terms.size() == 1; };
+  if (!alone(of_axis) || !alone(of_steps)) return copy;
+  for (const schedule::Part& part : staged.parts) {
+    if (&part != of_axis && &part != of_steps) copy.layout.push_back({to_text(part, graph_)});
+  }
+  const std::string along_axis = to_text(*of_axis, graph_), along_steps = to_text(*of_steps, graph_);
+  const std::int64_t of_order = compute_.reduction->order.lanes;
+  const bool in_vectors = together > lanes();
+  copy.layout.push_back({along_axis, Kind::Outer, together});
+  if (!in_vectors) copy.layout.push_back({along_axis, Kind::Inner, together});
+  copy.layout.push_back({along_steps, Kind::Inner, of_order});
+  copy.layout.push_back({along_steps, Kind::Outer, of_order});
+  if (in_vectors) copy.layout.push_back({along_axis, Kind::Inner, together});
+  return copy;
+}
+
+bool HostChooser::has_few_rows(const Axis& column, const Axis& row) const {
+  if (!may_sweep_ || running_ || target_.vector_registers < kTurnRegisters || compute_.reduction->axes.size() != 1 ||
+      compute_.reduction->accumulators.size() != 1 || extent_of(row) < kLeastFewRows || extent_of(row) > kMostFewRows)
+    return false;
+  return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
+    return access.in_step && access.depends_on(column.id) && !access.depends_on(row.id) &&
+           bytes_of(access) > static_cast<double>(target_.l2_bytes);
+  });
+}
+
+void HostChooser::few_rows_loops(const Axis& column, const Axis& row, schedule::Stage& stage) const {
+  const Axis& reduced = compute_.reduction->axes.front();
+  const std::int64_t all = extent_of(row), rows = ceil_div(all, ceil_div(all, kMostTileRows)),
+                     columns = std::min(kFewRowsSums / rows, extent_of(column)),
+                     of_order = compute_.reduction->order.lanes, whole = scalar::as_i64(reduced.extent).value_or(0);
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != &column && &axis != &row && !is_not_shared(axis)) stage.loops.push_back({axis.name, 1, Bind::Block});
+  }
+  stage.loops.push_back(
+      {column.name, columns * std::min(kFewRowsTiles, ceil_div(extent_of(column), columns)), Bind::Block});
+  // The rows stay in the first-level cache.
+  const std::int64_t fitting =
+      std::max<std::int64_t>(target_.l1_bytes / 2 / sum_bytes() / all / of_order, 1) * of_order;
+  if (whole > fitting) {
+    stage.loops.push_back({reduced.name, fitting, Bind::Serial});
+    add_rows_side_by_side(row, rows, stage);
+  }
+  stage.loops.push_back({column.name, columns, Bind::Serial});
+  if (all > rows) stage.loops.push_back({row.name, rows, Bind::Serial});
+  stage.loops.push_back({reduced.name, 1, Bind::Vector});
+  if (rows > 1) stage.loops.push_back({row.name, 1, Bind::Unroll});
+  if (columns > 1) stage.loops.push_back({column.name, 1, Bind::Unroll});
+  for (const Access& access : accesses_) {
+    if (access.in_step && access.depends_on(column.id) && bytes_of(access) > static_cast<double>(target_.l3_bytes) / 2)
+      stage.prefetches = {{graph_.op(access.read->source).name, column.name, columns}};
+  }
+}
+
+void HostChooser::add_rows_side_by_side(const Axis& row, std::int64_t rows, schedule::Stage& stage) const {
+  using Kind = schedule::Staging::Dim::Kind;
+  const Axis& reduced = compute_.reduction->axes.front();
+  const std::int64_t of_order = compute_.reduction->order.lanes;
+  for (const Access& access : accesses_) {
+    if (!access.in_step || !access.depends_on(row.id) || access.staged < 0 || access.guarded) continue;
+    const schedule::StagedExpr& staged = staged_[static_cast<std::size_t>(access.staged)];
+    const schedule::Part *of_rows = part_of(staged, row.id), *of_steps = part_of(staged, reduced.id);
+    const auto alone = [](const schedule::Part* part) { return part != nullptr && part->terms.size() == 1; };
+    if (!alone(of_rows) || !alone(of_steps)) continue;
+    schedule::Staging copy;
+    copy.tensor = graph_.op(staged.tensor).name;
+    for (const schedule::Part& part : staged.parts) {
+      if (&part != of_rows && &part != of_steps) copy.layout.push_back({to_text(part, graph_)});
+    }
+    const std::string along_rows = to_text(*of_rows, graph_), along_steps = to_text(*of_steps, graph_);
+    copy.layout.push_back({along_rows, Kind::Outer, rows});
+    copy.layout.push_back({along_steps, Kind::Outer, of_order});
+    copy.layout.push_back({along_rows, Kind::Inner, rows});
+    copy.layout.push_back({along_steps, Kind::Inner, of_order});
+    stage.staging.push_back(std::move(copy));
+    return;
+  }
+}
+
 void HostChooser::lanes_loops(schedule::Stage& stage) const {
   if (std::optional<schedule::Stage> turns = lanes_in_turn()) {
+    stage = *std::move(turns);
+    return;
+  }
+  if (std::optional<schedule::Stage> turns = far_turns()) {
     stage = *std::move(turns);
     return;
   }
@@ -144,6 +283,7 @@ void HostChooser::lanes_loops(schedule::Stage& stage) const {
     add_reduction(stage.loops, 1, 0);
     return;
   }
+  if (row != nullptr && has_few_rows(*column, *row)) return few_rows_loops(*column, *row, stage);
   const bool wide = target_.vector_registers >= 32;
   const auto each = static_cast<std::int64_t>(compute_.reduction->accumulators.size());
   std::int64_t most = row == nullptr ? 4 : wide ? kLanesTile : 4;
