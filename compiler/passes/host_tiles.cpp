@@ -208,6 +208,7 @@ bool HostChooser::can_stage(std::size_t staged, const Tile& tile) const {
 }
 
 bool HostChooser::changes_loads(std::size_t staged, const Tile& tile) const {
+  if (scalar::as_apply(staged_[staged].expr, scalar::Opcode::Cast) != nullptr) return true;
   return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
     return access.staged == static_cast<int>(staged) && (access.guarded || access.depends_on(tile.vector->id));
   });

@@ -100,6 +100,12 @@ class Finder {
     return roots;
   }
 
+  /// Halves are widened by instructions of their own, once for a copy rather than at each use.
+  static bool is_widened_half(const Expr& node) {
+    const scalar::Apply* cast = scalar::as_apply(node, Opcode::Cast);
+    return cast != nullptr && node->dtype == DType::F32 && cast->args[0]->dtype == DType::F16;
+  }
+
   static NodeInfo classify(const Expr& node, std::map<const Node*, NodeInfo>& infos) {
     NodeInfo info;
     const std::vector<Expr> children = scalar::children(node);
@@ -111,6 +117,7 @@ class Finder {
       return info;
     }
     info.plain = all_plain && !std::holds_alternative<scalar::AccRef>(node->kind);
+    if (is_widened_half(node)) return infos[children.front().get()];
     if (const scalar::Apply* choice = scalar::as_apply(node, Opcode::If)) {
       const NodeInfo &then = infos[choice->args[1].get()], &otherwise = infos[choice->args[2].get()];
       const bool one = then.staged != otherwise.staged;
@@ -177,6 +184,7 @@ class Finder {
       otherwise.conditions.push_back(scalar::apply(Opcode::Not, {choice->args[0]}));
       return reads_inside(choice->args[1], then) && reads_inside(choice->args[2], otherwise);
     }
+    if (const scalar::Apply* cast = scalar::as_apply(expr, Opcode::Cast)) return reads_inside(cast->args[0], domain);
     const scalar::Read* read = scalar::as_read(expr);
     if (read == nullptr) return true;
     for (std::size_t k = 0; k < read->index.size(); ++k) {
