@@ -118,6 +118,31 @@ Value* MemoryEmitter::lane_pointers(const Access& access) {
   return builder_.CreateGEP(element_type(access), base, in_lanes(body_.value(access.offset), access.type.lanes));
 }
 
+/// No processor gathers or scatters elements of fewer bytes. LLVM would make two branches for each lane, and goes
+/// through all of the function again for each of them.
+bool MemoryEmitter::is_narrow(const Access& access) {
+  constexpr int kGatheredBytes = 4;
+  return byte_size(access.type.dtype) < kGatheredBytes;
+}
+
+/// Where a lane's element is, and the condition on which it may be touched. On the host there is none: a lane that is
+/// not taken uses the spare place instead.
+std::pair<Value*, Value*> MemoryEmitter::lane_place(const Access& access, int lane, Value*& spare) {
+  Value* pointer = lane_pointer(access, lane);
+  if (access.mask == nullptr) return {pointer, nullptr};
+  Value* mask = builder_.CreateExtractElement(access.mask, static_cast<std::uint64_t>(lane));
+  if (!traits_.has_vector_memory) return {pointer, mask};
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(mask);
+  if (known != nullptr && known->isOne()) return {pointer, nullptr};
+  if (spare == nullptr) {
+    llvm::BasicBlock& entry = builder_.GetInsertBlock()->getParent()->getEntryBlock();
+    llvm::IRBuilder<> first(&entry, entry.getFirstInsertionPt());
+    spare = first.CreateAlloca(first.getInt64Ty());
+    first.CreateStore(first.getInt64(0), spare);
+  }
+  return {known != nullptr ? spare : builder_.CreateSelect(mask, pointer, spare), nullptr};
+}
+
 /// What the address of the first element is a multiple of.
 unsigned MemoryEmitter::alignment(const Access& access) const {
   const int element_bytes = byte_size(access.type.dtype);
@@ -184,6 +209,7 @@ Value* MemoryEmitter::load_lanes(const Access& access) {
   if (is_run) {
     return builder_.CreateMaskedLoad(type, base_pointer(access), llvm::Align(alignment(access)), access.mask, zero);
   }
+  if (is_narrow(access)) return load_each(access);
   const llvm::Align align(static_cast<std::uint64_t>(byte_size(access.type.dtype)));
   return builder_.CreateMaskedGather(type, lane_pointers(access), align, access.mask, zero);
 }
@@ -192,9 +218,8 @@ Value* MemoryEmitter::load_each(const Access& access) {
   // Joined only behind the last branch, so that no vector crosses one half undefined.
   std::vector<Value*> elements;
   for (int lane = 0; lane < access.type.lanes; ++lane) {
-    const auto position = static_cast<std::uint64_t>(lane);
-    Value* mask = access.mask == nullptr ? nullptr : builder_.CreateExtractElement(access.mask, position);
-    elements.push_back(load_element(access, lane_pointer(access, lane), mask));
+    const auto [pointer, mask] = lane_place(access, lane, spare_zero_);
+    elements.push_back(load_element(access, pointer, mask));
   }
   Value* loaded = llvm::PoisonValue::get(lanes_type(access));
   for (std::size_t lane = 0; lane < elements.size(); ++lane) {
@@ -216,6 +241,8 @@ void MemoryEmitter::store_lanes(const Access& access, Value* value) {
     builder_.CreateAlignedStore(builder_.CreateExtractElement(value, std::uint64_t{*lane}), place, align);
   } else if (is_run) {
     builder_.CreateMaskedStore(value, base_pointer(access), llvm::Align(alignment(access)), access.mask);
+  } else if (is_narrow(access)) {
+    store_each(access, value);
   } else {
     const llvm::Align align(static_cast<std::uint64_t>(byte_size(access.type.dtype)));
     builder_.CreateMaskedScatter(value, lane_pointers(access), align, access.mask);
@@ -294,10 +321,9 @@ bool MemoryEmitter::joins_streams(Value* aligned) {
 
 void MemoryEmitter::store_each(const Access& access, Value* value) {
   for (int lane = 0; lane < access.type.lanes; ++lane) {
-    const auto position = static_cast<std::uint64_t>(lane);
-    Value* mask = access.mask == nullptr ? nullptr : builder_.CreateExtractElement(access.mask, position);
-    Value* element = builder_.CreateExtractElement(value, position);
-    store_element(access, lane_pointer(access, lane), element, mask);
+    Value* element = builder_.CreateExtractElement(value, static_cast<std::uint64_t>(lane));
+    const auto [pointer, mask] = lane_place(access, lane, spare_place_);
+    store_element(access, pointer, element, mask);
   }
 }
 

@@ -50,6 +50,8 @@ class MemoryEmitter {
   llvm::Value* pointer(loop::BufferId buffer, loop::ValueId offset);
   llvm::Value* lane_pointer(const Access& access, int lane);
   llvm::Value* lane_pointers(const Access& access);
+  static bool is_narrow(const Access& access);
+  std::pair<llvm::Value*, llvm::Value*> lane_place(const Access& access, int lane, llvm::Value*& spare);
   llvm::Value* base_pointer(const Access& access);
   unsigned alignment(const Access& access) const;
   llvm::Type* element_type(const Access& access) const;
@@ -79,6 +81,8 @@ class MemoryEmitter {
     llvm::Value* pointer = nullptr;
   };
   std::vector<Base> bases_;  ///< by BufferId
+  /// What lanes use that a mask leaves out: to load from, which stays 0, and to store to.
+  llvm::Value *spare_zero_ = nullptr, *spare_place_ = nullptr;
   bool has_streamed_ = false;
   /// The last question whether stores may go past the caches: what is asked, and the blocks before, of both answers and
   /// behind.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -342,19 +343,22 @@ class Generation {
              const passes::Observer& observer, Compiled& out)
       : graph_(graph), options_(options), ctx_(ctx), observer_(observer), out_(out) {}
 
-  /// False when the user's program or schedule is at fault, which is reported.
-  bool run(Diagnostics& diagnostics) {
-    passes::Choices choices;
-    if (options_.keep_reports) ctx_.choices = &choices;
-    const std::optional<schedule::Schedule> schedule =
-        timed(out_, "choose_schedule", [&] { return scheduled(graph_, options_, ctx_); });
+  /// The schedule, of which the rest is made. False when the user's is at fault, which is reported.
+  bool choose() {
+    if (options_.keep_reports) ctx_.choices = &choices_;
+    schedule_ = timed(out_, "choose_schedule", [&] { return scheduled(graph_, options_, ctx_); });
     ctx_.choices = nullptr;
-    if (ctx_.diagnostics.has_errors() || !schedule) return false;
-    out_.schedule_text = schedule::print(*schedule);
+    if (ctx_.diagnostics.has_errors() || !schedule_) return false;
+    out_.schedule_text = schedule::print(*schedule_);
+    return true;
+  }
+
+  /// False when the user's program is at fault, which is reported.
+  bool run(Diagnostics& diagnostics) {
     const passes::Scheduled staged =
-        timed(out_, "apply_staging", [&] { return passes::apply_staging(graph_, *schedule, ctx_); });
+        timed(out_, "apply_staging", [&] { return passes::apply_staging(graph_, *schedule_, ctx_); });
     passes::require_verified(staged.graph, "apply_staging");
-    const std::vector<loop::Function> functions = lower(staged, choices);
+    const std::vector<loop::Function> functions = lower(staged);
     std::optional<CompiledProgram> program =
         ProgramBuilder(staged.graph, kernels_, options_.target, options_.constants).run(diagnostics);
     if (!program) return false;
@@ -373,7 +377,7 @@ class Generation {
   int spills() const { return spills_; }
 
  private:
-  std::vector<loop::Function> lower(const passes::Scheduled& staged, const passes::Choices& choices) {
+  std::vector<loop::Function> lower(const passes::Scheduled& staged) {
     kernels_ =
         timed(out_, "lower_to_loops", [&] { return passes::lower_to_loops(staged.graph, staged.schedule, ctx_); });
     std::vector<loop::Function> functions;
@@ -382,7 +386,7 @@ class Generation {
       functions.push_back(passes::run_loop_passes(kernel.function, ctx_, observer_));
       out_.loop_text += loop::print(functions.back());
       if (options_.keep_reports)
-        out_.reports.push_back(passes::report_kernel(staged.graph, staged.schedule, kernel, options_.target, choices));
+        out_.reports.push_back(passes::report_kernel(staged.graph, staged.schedule, kernel, options_.target, choices_));
     }
     return functions;
   }
@@ -412,6 +416,8 @@ class Generation {
   passes::PassContext& ctx_;
   const passes::Observer& observer_;
   Compiled& out_;
+  passes::Choices choices_;
+  std::optional<schedule::Schedule> schedule_;
   std::vector<passes::LoweredKernel> kernels_;
   int spills_ = 0;
 };
@@ -421,6 +427,11 @@ class Generation {
 constexpr int kManySpills = 8;
 /// How often a schedule is chosen again, each time as if there were a quarter fewer registers.
 constexpr int kMostRetries = 2;
+
+/// Whether a schedule for fewer registers may spill much less: the last one did.
+bool is_worth_another(int spills, int least_before) {
+  return spills >= kManySpills && spills < least_before - least_before / 4;
+}
 
 }  // namespace
 
@@ -449,18 +460,24 @@ std::optional<Compiled> compile(tensor::Graph graph, const CompileOptions& optio
   out.graph = std::make_shared<const tensor::Graph>(graph);
 
   std::optional<Compiled> best;
-  int least_spills = 0;
+  int least_spills = std::numeric_limits<int>::max();
   for (int retry = 0; retry <= kMostRetries; ++retry) {
     Compiled next = out;
     timed_into = &next;
     Generation generation(graph, options, ctx, observer, next);
+    if (!generation.choose()) return report(), std::nullopt;
+    if (best && next.schedule_text == best->schedule_text) {
+      out.times = next.times;
+      break;
+    }
     if (!generation.run(diagnostics)) return report(), std::nullopt;
     out.times = next.times;
-    if (!best || generation.spills() < least_spills) {
+    const bool goes_on = !options.schedule && is_worth_another(generation.spills(), least_spills);
+    if (generation.spills() < least_spills) {
       best = std::move(next);
       least_spills = generation.spills();
     }
-    if (least_spills < kManySpills || options.schedule) break;
+    if (!goes_on) break;
     ctx.target.vector_registers = ctx.target.vector_registers * 3 / 4;
   }
   best->times = std::move(out.times);

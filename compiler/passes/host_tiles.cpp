@@ -19,6 +19,9 @@ namespace {
 constexpr std::int64_t kMaxRows = 14, kMaxVectors = 6, kMaxStreamVectors = 16;
 /// Most operations of the points of a tile whose rows share what they read.
 constexpr double kMostStencil = 256;
+/// Points of a tile that may do more operations behind their sums than for them: what they share is little beside
+/// those.
+constexpr std::int64_t kMostBehindSums = 4;
 /// Operations of a body of which one vector at a time is enough.
 constexpr double kLongBody = 96;
 /// Taps of a long window that are unrolled together.
@@ -116,8 +119,10 @@ bool HostChooser::shares_loads(const Axis& vector, const Axis& row) const {
 
 void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best) const {
   const std::int64_t width = lanes(), fitting = ceil_div(extent_of(vector), width);
-  // Without a reduction more vectors only make the body longer.
-  const std::int64_t streams = compute_.reduction ? kMaxStreamVectors : body_operations_ > kLongBody ? 1 : 4;
+  const bool works_behind = compute_.reduction && step_operations_ * reduction_ < body_operations_;
+  // Without sums to wait for more vectors only make the body longer.
+  const bool has_long_body = body_operations_ > kLongBody && (!compute_.reduction || works_behind);
+  const std::int64_t streams = has_long_body ? 1 : compute_.reduction ? kMaxStreamVectors : 4;
   // Nor do they fit beside each other where rows are stored through a transpose.
   const bool across =
       !compute_.reduction && row == &compute_.axes.back() && &vector != row && extent_of(*row) > kMostInterleaved;
@@ -142,7 +147,9 @@ void HostChooser::consider_rows(const Axis& vector, const Axis* row, Tile& best)
           !(vectors == 1 && rows <= most_lanes && !compute_.reduction))
         continue;
       if (rows > 1 && row == nullptr) continue;
-      if (stencil && static_cast<double>(rows * vectors) * body_operations_ > kMostStencil) continue;
+      const double operations = static_cast<double>(rows * vectors) * body_operations_;
+      if (stencil && operations > kMostStencil) continue;
+      if (works_behind && rows * vectors > kMostBehindSums && operations > kMostStencil) continue;
       Tile tile{&vector, row, rows, vectors, 0, {}, 0};
       consider_copies(tile, best);
       if (!window || rows * vectors > target_.vector_registers / 2) continue;

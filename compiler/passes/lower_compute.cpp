@@ -335,7 +335,7 @@ void ComputeLowering::serial_loops(std::size_t level, Tiles tiles) {
   builder_.if_else(
       builder_.apply(Opcode::Gt, {left, builder_.index(0)}),
       [&] {
-        run(base, rest);
+        in_part(static_cast<double>(rest) / static_cast<double>(*extent), [&] { run(base, rest); });
         return std::vector<ValueId>{};
       },
       [] { return std::vector<ValueId>{}; });
@@ -391,7 +391,10 @@ void ComputeLowering::settle_sizes(std::size_t level, Tiles tiles) {
   const std::int64_t rest = *extent % tile.full;
   builder_.if_else(
       builder_.apply(Opcode::Eq, {tile.count, builder_.index(tile.full)}), [&] { return go_on(tile.full); },
-      [&] { return go_on(rest); });
+      [&] {
+        in_part(static_cast<double>(rest) / static_cast<double>(*extent), [&] { go_on(rest); });
+        return std::vector<ValueId>{};
+      });
 }
 
 std::optional<std::int64_t> ComputeLowering::reduction_extent(AxisId axis) const {
@@ -495,6 +498,7 @@ ValueId ComputeLowering::evaluate(const Expr& expr, const Point& point, const st
 void ComputeLowering::register_tile(std::size_t level, const Tiles& tiles) {
   if (sweep_ != Sweep::None) return swept_tile(level, tiles);
   if (level < levels_.size() && runs_along(level)) return running_tile(level, tiles);
+  if (rolls(level, tiles)) return;
   std::vector<Point> tile_points = points_of(level, tiles);
   Accumulators accumulators(tile_points.size());
   if (lanes_take_turns()) {

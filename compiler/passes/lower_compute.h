@@ -36,6 +36,7 @@ struct KernelState {
   scalar::Expr blocks = nullptr;  ///< number of blocks of the launch, over symbols
   /// Bytes of sums between sweeps that have a buffer of their own: rows of a result may share sets of the cache.
   std::int64_t most_own_bytes = kMostOwnBytes;
+  double instructions = 0;        ///< of all bodies so far, roughly
 };
 
 /// What the loops so far leave of an axis: the elements [base, base + count).
@@ -125,6 +126,19 @@ class ComputeLowering {
   std::optional<loop::ValueId> holds_in(const Guard& guard, const Tiles& tiles);
   loop::ValueId fails_in(const Guard& guard, const Tiles& tiles);
   std::optional<std::int64_t> reduction_extent(scalar::AxisId axis) const;
+  double point_size();
+  std::int64_t unrolled_step(std::size_t level, scalar::AxisId axis) const;
+  bool is_long_kernel() const;
+  bool rolls(std::size_t level, const Tiles& tiles);
+  void roll(std::size_t level, const Tiles& tiles, scalar::AxisId axis, std::int64_t size);
+  /// Runs `write` for places that hold that part of those around them.
+  template <class Write>
+  void in_part(double part, const Write& write) {
+    const double before = part_;
+    part_ *= part;
+    write();
+    part_ = before;
+  }
   void register_tile(std::size_t level, const Tiles& tiles);
   int unaligned_lanes(std::size_t level, const Tiles& tiles) const;
   void aligned_pieces(std::size_t level, const Tiles& tiles, int lanes);
@@ -249,6 +263,9 @@ class ComputeLowering {
   std::vector<Guard> guards_;
   std::set<scalar::AxisId> from_zero_;    ///< axes along which tiles begin at multiples of their loops' steps
   Known assumed_;                         ///< of the tile at hand
+  double part_ = 1;                       ///< of the result, which the places at hand make up
+  double point_size_ = 0;                 ///< 0 until it is asked for
+  bool rolls_small_parts_ = false;        ///< known with it
   std::map<scalar::AxisId, Part> parts_;  ///< of reduction axes that are cut
   /// What a tile does of a sweep: all for itself, or begin, go on with, or finish the sums that lie in memory. Of two
   /// parts the first begins them and the last finishes them.

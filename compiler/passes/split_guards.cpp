@@ -166,7 +166,7 @@ std::size_t ComputeLowering::bodies_of(const std::vector<Holdings>& groups, cons
 
 void ComputeLowering::split_group(std::size_t level, const Tiles& tiles, const std::vector<Holdings>& groups,
                                   std::size_t next) {
-  if (next == groups.size() || next == kMostSplits) return register_tile(level, tiles);
+  if (next == groups.size() || next == kMostSplits || is_long_kernel()) return register_tile(level, tiles);
   const Holdings& group = groups[next];
   if (const std::optional<AxisId> axis = moving_axis(group, tiles)) {
     if (std::optional<Borders> found = borders(group, *axis, tiles.at(*axis)))
@@ -242,7 +242,7 @@ void ComputeLowering::split_borders(std::size_t level, const Tiles& tiles, const
   const auto at_border = [&] {
     Tiles known = tiles;
     known[borders.axis].base = position;
-    split_group(level, known, groups, next + 1);
+    in_part(1.0 / static_cast<double>(borders.tiles), [&] { split_group(level, known, groups, next + 1); });
     return std::vector<ValueId>{};
   };
   if (borders.tiles == 1) {
