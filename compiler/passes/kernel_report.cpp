@@ -372,7 +372,8 @@ class Reporter {
     const bool outside = is_outside_reduction(root);
     double bytes = found->second.bytes;
     for (int k = 0; k <= innermost; ++k) bytes *= outside && is_reduced(loop(k).axis) ? 1 : trips(k);
-    return bytes;
+    // Regions of subscripts that are not affine are whole axes; no point of the domain reads more than its elements.
+    return std::min(bytes, read_bytes(root));
   }
 
   void add_traffic(const std::vector<Footprints>& prints, TensorId root, OperandReport& operand) const {
