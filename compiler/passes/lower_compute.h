@@ -36,7 +36,7 @@ struct KernelState {
   scalar::Expr blocks = nullptr;  ///< number of blocks of the launch, over symbols
   /// Bytes of sums between sweeps that have a buffer of their own: rows of a result may share sets of the cache.
   std::int64_t most_own_bytes = kMostOwnBytes;
-  double instructions = 0;        ///< of all bodies so far, roughly
+  double instructions = 0;  ///< of all bodies so far, roughly
 };
 
 /// What the loops so far leave of an axis: the elements [base, base + count).
@@ -173,6 +173,8 @@ class ComputeLowering {
   Accumulators reduce_parts(const Level& level, std::vector<Point>& tile_points, Accumulators accumulators,
                             std::size_t next);
   bool needs_turned_lanes() const;
+  std::optional<std::int64_t> elements_of_short_rows() const;
+  Accumulators reduce_short_rows(std::int64_t elements, std::vector<Point>& tile_points, Accumulators accumulators);
   Accumulators reduce_rows(std::size_t depth, loop::ValueId row, std::vector<Point>& tile_points,
                            Accumulators accumulators);
   Accumulators reduce_lanes(std::vector<Point>& tile_points, Accumulators accumulators);
@@ -187,9 +189,8 @@ class ComputeLowering {
   std::vector<loop::ValueId> with_element(const Extreme& extreme, const std::vector<loop::ValueId>& before,
                                           loop::ValueId element);
   loop::ValueId untracked(const std::vector<loop::ValueId>& state);
-  Accumulators lanes_step(const tensor::Axis& axis, loop::ValueId number, loop::ValueId mask,
-                          const std::vector<Point>& tile_points, const Accumulators& before,
-                          const std::optional<Extreme>& extreme);
+  Accumulators lanes_step(const Point& at, loop::ValueId mask, const std::vector<Point>& tile_points,
+                          const Accumulators& before, const std::optional<Extreme>& extreme);
   std::size_t independent_copies(std::size_t points) const;
   using StepAt = std::function<Accumulators(loop::ValueId number, loop::ValueId mask, const Accumulators& before)>;
   Accumulators reduce_copies(const std::string& name, loop::ValueId rounds, std::int64_t copies, int lanes,

@@ -127,7 +127,11 @@ ComputeLowering::Accumulators ComputeLowering::reduce(std::size_t level, std::ve
   while (level < levels_.size() && !levels_[level].reduction) ++level;
   if (level == levels_.size()) return step(tile_points, accumulators);
   const Level& here = levels_[level];
-  if (needs_turned_lanes()) return reduce_rows(0, builder_.index(0), tile_points, std::move(accumulators));
+  if (needs_turned_lanes()) {
+    if (const std::optional<std::int64_t> elements = elements_of_short_rows())
+      return reduce_short_rows(*elements, tile_points, std::move(accumulators));
+    return reduce_rows(0, builder_.index(0), tile_points, std::move(accumulators));
+  }
   if (here.bind == Bind::Vector) return reduce_lanes(tile_points, std::move(accumulators));
   if (here.step > 1) return reduce_parts(here, tile_points, std::move(accumulators), level + 1);
   if (here.bind == Bind::Unroll) {
@@ -294,6 +298,53 @@ bool ComputeLowering::needs_turned_lanes() const {
   return axes.size() > 1 && !(last && *last % compute_.reduction->order.lanes == 0);
 }
 
+/// All elements of a reduction whose rows are known to be shorter than a vector, which holds several of them then.
+std::optional<std::int64_t> ComputeLowering::elements_of_short_rows() const {
+  constexpr std::int64_t kMost = std::int64_t{1} << 24;
+  // A range that is found to leave a tensor leaves no elements.
+  const bool is_checked = std::any_of(range_checks_.begin(), range_checks_.end(), [&](const auto& check) {
+    return may_leave(*scalar::as_read(check.read), check.dimension);
+  });
+  if (is_checked) return std::nullopt;
+  std::int64_t elements = 1;
+  for (const tensor::Axis& axis : compute_.reduction->axes) {
+    const std::optional<std::int64_t> extent = scalar::as_i64(axis.extent);
+    if (!extent || *extent < 1 || *extent > kMost || elements > kMost) return std::nullopt;
+    elements *= *extent;
+  }
+  const bool short_rows = *scalar::as_i64(compute_.reduction->axes.back().extent) < compute_.reduction->order.lanes;
+  return short_rows ? std::optional(elements) : std::nullopt;
+}
+
+/// Vectors of consecutive elements, whose places along the axes are remainders of their numbers.
+ComputeLowering::Accumulators ComputeLowering::reduce_short_rows(std::int64_t elements, std::vector<Point>& tile_points,
+                                                                 Accumulators accumulators) {
+  const std::vector<tensor::Axis>& axes = compute_.reduction->axes;
+  const int lanes = static_cast<int>(compute_.reduction->order.lanes);
+  std::vector<ValueId> extents;
+  for (const tensor::Axis& axis : axes) extents.push_back(builder_.index(*scalar::as_i64(axis.extent)));
+  const auto vector_at = [&](ValueId number, ValueId mask, const Accumulators& before) {
+    Point at;
+    ValueId rest = builder_.ramp(builder_.mul(number, lanes), 1, lanes);
+    for (std::size_t k = axes.size(); k-- > 0;) {
+      at[axes[k].id] = {k == 0 ? rest : builder_.apply(Opcode::Mod, {rest, extents[k]}), mask};
+      if (k > 0) rest = builder_.apply(Opcode::FloorDiv, {rest, extents[k]});
+    }
+    return lanes_step(at, mask, tile_points, before, std::nullopt);
+  };
+  const auto body = [&](ValueId number, std::span<const ValueId> values) {
+    return flatten(vector_at(number, {}, unflatten(values)));
+  };
+  const std::string& name = graph_.axis_names[static_cast<std::size_t>(axes.back().id.index)];
+  const std::int64_t whole = elements / lanes, left = elements % lanes;
+  accumulators =
+      unflatten(builder_.for_loop(name, builder_.index(whole), Binding::Serial, flatten(accumulators), body));
+  if (left == 0) return accumulators;
+  const ValueId lane = builder_.ramp(builder_.index(0), 1, lanes);
+  const ValueId mask = builder_.apply(Opcode::Lt, {lane, builder_.splat(builder_.index(left), lanes)});
+  return vector_at(builder_.index(whole), mask, accumulators);
+}
+
 /// Rows of the last axis that begin in the lane where the row before has ended: `row` of them lie before those of the
 /// axes from `depth` on.
 ComputeLowering::Accumulators ComputeLowering::reduce_rows(std::size_t depth, ValueId row,
@@ -317,7 +368,7 @@ ComputeLowering::Accumulators ComputeLowering::reduce_rows(std::size_t depth, Va
   const ValueId lane = builder_.ramp(builder_.index(0), 1, lanes);
   const auto vector_at = [&](ValueId number, ValueId mask, const Accumulators& values) {
     const ValueId element = builder_.apply(Opcode::Sub, {builder_.mul(number, lanes), early});
-    return lanes_step(axis, element, mask, tile_points, values, std::nullopt);
+    return lanes_step({{axis.id, {builder_.ramp(element, 1, lanes), mask}}}, mask, tile_points, values, std::nullopt);
   };
   const ValueId begun = builder_.apply(Opcode::Ge, {lane, early}), open = builder_.apply(Opcode::Lt, {lane, end});
   accumulators = vector_at(builder_.index(0), builder_.apply(Opcode::And, {begun, open}), accumulators);
@@ -348,7 +399,8 @@ ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::vector<Point>& 
   }
   const std::size_t each = accumulators.front().size();
   const auto step_at = [&](ValueId number, ValueId mask, const Accumulators& before) {
-    return lanes_step(axis, builder_.add(base, number), mask, tile_points, before, extreme);
+    const ValueId elements = builder_.ramp(builder_.add(base, number), 1, lanes);
+    return lanes_step({{axis.id, {elements, mask}}}, mask, tile_points, before, extreme);
   };
   const ValueId full = builder_.apply(Opcode::FloorDiv, {count, builder_.index(lanes)});
   const std::string& name = graph_.axis_names[static_cast<std::size_t>(axis.id.index)];
@@ -379,18 +431,17 @@ ComputeLowering::Accumulators ComputeLowering::reduce_lanes(std::vector<Point>& 
   return accumulators;
 }
 
-/// One vector of elements of the axis at every point: element `number` + lane.
-ComputeLowering::Accumulators ComputeLowering::lanes_step(const tensor::Axis& axis, ValueId number, ValueId mask,
+/// One vector of elements at every point: those at these places along reduction axes.
+ComputeLowering::Accumulators ComputeLowering::lanes_step(const Point& at, ValueId mask,
                                                           const std::vector<Point>& tile_points,
                                                           const Accumulators& before,
                                                           const std::optional<Extreme>& extreme) {
   const int lanes = static_cast<int>(compute_.reduction->order.lanes);
-  const ValueId elements = builder_.ramp(number, 1, lanes);
   Accumulators out;
   std::vector<Point> points;
   for (std::size_t k = 0; k < tile_points.size(); ++k) {
     Point& point = points.emplace_back(tile_points[k]);
-    point[axis.id] = {elements, mask};
+    for (const auto& [axis, place] : at) point[axis] = place;
     if (extreme) {
       const ValueId element = builder_.splat(evaluate(extreme->element, point, {}, {}, mask), lanes);
       out.push_back(with_element(*extreme, before[k], element));
