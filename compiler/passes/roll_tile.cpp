@@ -21,8 +21,9 @@ namespace {
 /// A tile with more instructions becomes a loop of smaller ones wherever it stands; one of those that compute less than
 /// this part of the result from fewer instructions on.
 constexpr double kMostInstructions = 2000, kFewInstructions = 64, kSmallPart = 1.0 / 64;
-/// A kernel with so many is long: nothing more in it is worth a body of its own.
-constexpr double kLongKernel = 6000;
+/// A kernel with so many is long: nothing more in it is worth a body of its own that computes less than this part of
+/// the result.
+constexpr double kLongKernel = 6000, kMainPart = 0.25;
 /// What an access costs whose lanes each have an address of their own, and each lane of one that no instruction has.
 constexpr double kGather = 8, kNarrowLane = 4;
 /// And what one costs that picks lanes from whole vectors, which are at most so far apart.
@@ -149,7 +150,7 @@ bool ComputeLowering::rolls(std::size_t level, const Tiles& tiles) {
       longest = axis;
     }
   }
-  const bool is_small = (part_ < kSmallPart && rolls_small_parts_) || is_long_kernel();
+  const bool is_small = (part_ < kSmallPart && rolls_small_parts_) || (part_ < kMainPart && is_long_kernel());
   const double limit = is_small ? kFewInstructions : kMostInstructions;
   if (most == 1 || size <= limit || by_lanes) {
     kernel_.instructions += size;
