@@ -212,7 +212,7 @@ class StageCheck {
       if (axis == nullptr) continue;
       if (loop.bind == Bind::Unroll && loop.step == 1 && !scalar::as_i64(axis->extent))
         report("unrolls the reduction axis " + loop.axis + ", whose extent is not known");
-      if (loop.step == 1) continue;
+      if (loop.step == 1 && !(by_lanes() && is_sweep(stage_, compute_, k))) continue;
       if (by_lanes() && !keeps_lanes(k)) report("cuts the reduction axis " + loop.axis + ", whose order is by lanes");
       if (loop.bind != Bind::Serial)
         report("unrolls the reduction axis " + loop.axis + " in steps, wanted a plain loop");

@@ -181,6 +181,12 @@ class Run(CorrloomTest):
                    "    i0 by 1 vector\n  }\n}\n")
         self.fails(1, "run", "twice.loom", "X=ones[416]", "--schedule", "s.txt", mentions=["E0501", "blocks twice"])
 
+    def test_refuses_sweeps_over_one_of_several_axes_by_lanes(self):
+        self.write("lanes.loom", "op low(X: i64[A, B, C]) -> Y: i64[B] {\n  Y[b] = min(a, c) X[a, b, c]\n}\n")
+        self.write("s.txt", "schedule @low target host {\n  %Y root {\n    i0 by 4 block\n    k0 by 1\n    i0 by 2\n    k1 by 1 vector\n"
+                   "    i0 by 1 unroll\n  }\n}\n")
+        self.fails(1, "run", "lanes.loom", "X=ones[4,3,5]:i64", "--schedule", "s.txt", mentions=["E0501", "whose order is by lanes"])
+
 
 class Usage(CorrloomTest):
     def test_wrong_command_lines(self):
