@@ -188,6 +188,8 @@ class StageCheck {
     const std::string& axis = stage_.loops[loop].axis;
     if (axis != compute_.reduction->axes.front().name)
       report("sweeps over its results for parts of " + axis + ", which is not the first reduction axis");
+    if (!scalar::as_i64(compute_.reduction->axes.front().extent))
+      report("sweeps over its results for parts of " + axis + ", whose extent is not known");
     if (stage_.placement.kind != Placement::Kind::Root)
       report("sweeps over its results for parts of " + axis + " inside another compute");
     if (sums_are_results(graph_, op_)) return;

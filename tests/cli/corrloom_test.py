@@ -181,14 +181,15 @@ class Run(CorrloomTest):
                    "    i0 by 1 vector\n  }\n}\n")
         self.fails(1, "run", "twice.loom", "X=ones[416]", "--schedule", "s.txt", mentions=["E0501", "blocks twice"])
 
-    def test_refuses_sweeps_over_one_of_several_axes_by_lanes(self):
+    def test_refuses_sweeps_that_change_bits_or_have_no_end(self):
+        loops = "schedule @%s target host {\n  %%Y root {\n    i0 by 4 block\n    k0 by 1\n    i0 by %d\n%s  }\n}\n"
         self.write("lanes.loom", "op low(X: i64[A, B, C]) -> Y: i64[B] {\n  Y[b] = min(a, c) X[a, b, c]\n}\n")
-        self.write("s.txt", "schedule @low target host {\n  %Y root {\n    i0 by 4 block\n    k0 by 1\n    i0 by 2\n    k1 by 1 vector\n"
-                   "    i0 by 1 unroll\n  }\n}\n")
+        self.write("s.txt", loops % ("low", 2, "    k1 by 1 vector\n    i0 by 1 unroll\n"))
         self.fails(1, "run", "lanes.loom", "X=ones[4,3,5]:i64", "--schedule", "s.txt", mentions=["E0501", "whose order is by lanes"])
+        self.write("running.loom", "op up(X: i64[A]) -> Y: i64[A] {\n  Y[a] = prod(r: 0..a + 1) (X[r] + X[a])\n}\n")
+        self.write("s.txt", loops % ("up", 1, ""))
+        self.fails(1, "run", "running.loom", "X=ones[5]:i64", "--schedule", "s.txt", mentions=["E0501", "whose extent is not known"])
 
-
-class Usage(CorrloomTest):
     def test_wrong_command_lines(self):
         for arguments, mention in [
             ([], "help"),
