@@ -5,27 +5,18 @@
 #include <vector>
 
 #include "compiler/passes/choose_schedule.h"
-#include "tests/unit/ir/tensor/parsed.h"
+#include "ir/loop/text.h"
+#include "tests/unit/passes/host_test.h"
 
 namespace corrloom::passes {
 namespace {
 
+using testing::loops_of;
+using testing::lowered;
 using testing::parsed;
-
-/// A processor with 32 registers of 64 bytes.
-PassContext wide_host() {
-  PassContext ctx;
-  ctx.target.name = "host";
-  ctx.target.vector_bytes = 64;
-  ctx.target.vector_registers = 32;
-  return ctx;
-}
-
-/// The loops that the recipe chooses for the only compute of a graph.
-std::vector<schedule::Loop> loops_of(const std::string& graph) {
-  PassContext ctx = wide_host();
-  return choose_schedule(parsed(graph), ctx).stages.at(0).loops;
-}
+using testing::vector_loads;
+using testing::VectorLoads;
+using testing::wide_host;
 
 TEST(HostProducts, RowsThatShareSetsOfTheCachesAreSwept) {
   const auto steps_of = [](const std::string& k, const std::string& m) {
@@ -54,6 +45,21 @@ graph @g(%a: f16[96, 64], %b: f16[64, 128]) -> (%y) {
 }
 )");
   EXPECT_EQ(choose_schedule(graph, ctx).stages.at(0).staging.size(), 2u);
+}
+
+TEST(HostProducts, RowsShorterThanAVectorFillItTogether) {
+  for (const loop::Function& function : lowered(R"(
+graph @g(%x: f32[32, 64, 4], %k: f32[16, 64, 4]) -> (%y) {
+  %y: f32[32, 16] = compute [i: 32, j: 16] reduce [c: 64, q: 4] lanes(16) {
+    acc %s: f32 = 0.0:f32 step fma(if(lt(add(i, q), 33:i64), %x[i, c, q], 0.0:f32), %k[j, c, q], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)")) {
+    const VectorLoads loads = vector_loads(function);
+    EXPECT_GT(loads.all, 0);
+    EXPECT_EQ(loads.all, loads.gathered) << loop::print(function);  // rows one by one are runs of memory
+  }
 }
 
 }  // namespace

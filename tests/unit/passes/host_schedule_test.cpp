@@ -15,70 +15,18 @@
 #include "ir/loop/function.h"
 #include "ir/loop/text.h"
 #include "tests/unit/ir/tensor/parsed.h"
+#include "tests/unit/passes/host_test.h"
 
 namespace corrloom::passes {
 namespace {
 
+using testing::flattened;
+using testing::loops_of;
+using testing::lowered;
 using testing::parsed;
-
-/// A processor with 32 registers of 64 bytes.
-PassContext wide_host() {
-  PassContext ctx;
-  ctx.target.name = "host";
-  ctx.target.vector_bytes = 64;
-  ctx.target.vector_registers = 32;
-  return ctx;
-}
-
-/// The loops that the recipe chooses for the only compute of a graph.
-std::vector<schedule::Loop> loops_of(const std::string& graph) {
-  PassContext ctx = wide_host();
-  return choose_schedule(parsed(graph), ctx).stages.at(0).loops;
-}
-
-/// The loop functions of a graph under the schedule that the recipe chooses.
-std::vector<loop::Function> lowered(const std::string& text) {
-  PassContext ctx = wide_host();
-  tensor::Graph graph = parsed(text);
-  schedule::Schedule schedule = choose_schedule(graph, ctx);
-  const Scheduled scheduled = apply_staging(std::move(graph), std::move(schedule), ctx);
-  std::vector<loop::Function> out;
-  for (LoweredKernel& kernel : lower_to_loops(scheduled.graph, scheduled.schedule, ctx))
-    out.push_back(std::move(kernel.function));
-  return out;
-}
-
-/// The same with offsets, as code is made of them.
-std::vector<loop::Function> flattened(const std::string& text) {
-  std::vector<loop::Function> functions = lowered(text);
-  PassContext ctx = wide_host();
-  for (loop::Function& function : functions) function = flatten_indices(std::move(function), ctx);
-  return functions;
-}
-
-/// Loads of vectors: those that are not one run of memory, and those under a mask that the program computes.
-struct VectorLoads {
-  int all = 0, gathered = 0, masked = 0;
-};
-VectorLoads vector_loads(const loop::Function& function) {
-  std::map<loop::ValueId, loop::Ramp> ramps;
-  VectorLoads out;
-  loop::for_each_block(function.body, [&](const loop::Block& block) {
-    for (const loop::Instr& instr : block.instrs) {
-      if (const auto* ramp = std::get_if<loop::Ramp>(&instr.kind)) ramps[instr.results[0]] = *ramp;
-      const auto* load = std::get_if<loop::Load>(&instr.kind);
-      if (load == nullptr || function.type(instr.results[0]).lanes == 1) continue;
-      ++out.all;
-      out.masked += load->mask ? 1 : 0;
-      const bool runs = std::all_of(load->index.begin(), load->index.end(), [&](loop::ValueId id) {
-        return function.type(id).lanes == 1 ||
-               (ramps.contains(id) && ramps[id].stride == 1 && id == load->index.back());
-      });
-      out.gathered += runs ? 0 : 1;
-    }
-  });
-  return out;
-}
+using testing::vector_loads;
+using testing::VectorLoads;
+using testing::wide_host;
 
 constexpr const char* kCorrelation = R"(
 graph @g(%x: f32[480, 270], %k: f32[3, 3]) -> (%y) {
