@@ -78,6 +78,18 @@ bool only_moves(const loop::Function& function) {
   return !found;
 }
 
+/// Whether a smaller tile would leave fewer values in a turn of the loop: it carries some, or stores some beside each
+/// other.
+bool holds_tile(const loop::For& loop) {
+  std::ptrdiff_t most = std::ssize(loop.carried);
+  loop::for_each_block(loop.body, [&](const loop::Block& block) {
+    most = std::max(most, std::count_if(block.instrs.begin(), block.instrs.end(), [](const loop::Instr& instr) {
+                      return std::holds_alternative<loop::Store>(instr.kind);
+                    }));
+  });
+  return most > 1;
+}
+
 class FunctionEmitter {
  public:
   FunctionEmitter(llvm::Module& module, const KernelSource& kernel, const TargetTraits& traits, const Entry& entry)
@@ -322,7 +334,7 @@ class FunctionEmitter {
   void emit_loop(const loop::Instr& instr, const loop::For& loop, Value* begin, Value* end) {
     Value* runs = builder_.CreateICmpSLT(begin, end);
     BasicBlock* before = builder_.GetInsertBlock();
-    BasicBlock* inside = new_block(holds_loop(loop.body) || !has_tiles_ ? "loop" : kInnermostLoop);
+    BasicBlock* inside = new_block(has_tiles_ && !holds_loop(loop.body) && holds_tile(loop) ? kInnermostLoop : "loop");
     BasicBlock* after = new_block("done");
     const auto* known = llvm::dyn_cast<llvm::ConstantInt>(runs);
     const bool runs_once = known != nullptr && known->isOne();

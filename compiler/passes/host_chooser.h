@@ -82,6 +82,7 @@ class HostChooser {
   bool picks_between(const Axis& vector, const Axis& row) const;
   /// Different loads that so many rows of the body make, for one vector.
   std::int64_t distinct_loads(const Axis* row, std::int64_t rows) const;
+  std::int64_t count_distinct_loads(const Axis* row, std::int64_t rows) const;
   /// How much of the loads and operations of a body is left when the rows of the tile share them.
   double shared_part(const Tile& tile) const;
   /// Divisions of the body and its indices that become floats, where they differ from vector to vector: all of them, or
@@ -151,6 +152,8 @@ class HostChooser {
   double pages_of_step(const Tile& tile) const;
   /// Tiles along the row axis; a last one of few rows costs as much as a whole one at most.
   double row_tiles(const Tile& tile) const;
+  /// What the code of an unrolled window costs, as a part of the time that it takes.
+  double code_cost(const Tile& tile) const;
   /// Cycles of operations that take long, of which rows have some in common.
   double slow_cycles(const Tile& tile) const;
   /// Cycles to store one vector.
@@ -327,6 +330,7 @@ class HostChooser {
   mutable std::vector<Tile> noted_;                                                     ///< when somebody wants to know
   mutable std::map<std::pair<const scalar::Node*, AxisId>, std::optional<Near>> near_;  ///< by read and vector axis
   mutable std::map<AxisId, double> window_operations_;                                  ///< by row axis, as asked for
+  mutable std::map<std::pair<AxisId, std::int64_t>, std::int64_t> distinct_loads_;      ///< by row axis and rows
 };
 
 }  // namespace corrloom::passes::host

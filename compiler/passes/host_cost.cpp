@@ -53,6 +53,9 @@ constexpr double kPageStep = 1;
 constexpr double kKnownPages = 0.25;
 /// A page of memory, and what one way of the first-level cache holds: rows of a tile that many bytes apart share a set.
 constexpr std::int64_t kPageBytes = 4096;
+/// What an unrolled window's code costs for each of its steps, as a part of the time: it is decoded, and compiled. Rows
+/// that are left over have a smaller body of their own.
+constexpr double kCodeOfStep = 0.0005, kCodeOfRest = 1.5;
 
 }  // namespace
 
@@ -208,9 +211,15 @@ double HostChooser::cost(const Tile& tile) const {
                        (tile.row == nullptr ? 1 : static_cast<double>(extent_of(*tile.row)));
   const double tiles =
       outer * static_cast<double>(ceil_div(extent_of(*tile.vector), lanes() * tile.vectors)) * row_tiles(tile);
-  return tiles *
+  return (1 + code_cost(tile)) * tiles *
              (step * reduction_ + body + rows * vectors * store_cost(tile) + line_cost(tile) + slow_cycles(tile) + 4) +
          copy_cost(tile);
+}
+
+double HostChooser::code_cost(const Tile& tile) const {
+  if (tile.window < 2 || !unrolls_all(tile)) return 0;
+  const double steps = static_cast<double>(tile.rows * tile.vectors) * reduction_;
+  return kCodeOfStep * steps * (extent_of(*tile.row) % tile.rows == 0 ? 1 : kCodeOfRest);
 }
 
 double HostChooser::slow_cycles(const Tile& tile) const {

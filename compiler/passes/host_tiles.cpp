@@ -60,6 +60,12 @@ bool HostChooser::is_stencil(const Axis& row) const {
 }
 
 std::int64_t HostChooser::distinct_loads(const Axis* row, std::int64_t rows) const {
+  const auto [found, is_new] = distinct_loads_.try_emplace({row == nullptr ? AxisId{} : row->id, rows}, 0);
+  if (is_new) found->second = count_distinct_loads(row, rows);
+  return found->second;
+}
+
+std::int64_t HostChooser::count_distinct_loads(const Axis* row, std::int64_t rows) const {
   std::set<std::tuple<TensorId, std::vector<std::int64_t>, std::int64_t>> loads;
   std::int64_t others = 0;
   for (const Access& access : accesses_) {

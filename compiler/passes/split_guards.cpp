@@ -19,6 +19,8 @@ constexpr std::size_t kMostSplits = 2, kMostBorders = 2, kMostBodies = 3;
 /// Masks cost instructions, and registers of which there are few: more than one for a condition, or fewer operations
 /// for each, are worth having a body without.
 constexpr std::size_t kOperationsPerMask = 8;
+/// A condition may take two masks where that spares more bodies than these.
+constexpr std::size_t kMasksPerGuard = 2, kFewBodies = 2;
 }  // namespace
 
 /// More bodies where that spares many masks: one for tiles in which conditions hold everywhere, others for those at a
@@ -104,7 +106,8 @@ bool ComputeLowering::masks_are_cheap(std::size_t level, const Tiles& tiles,
   }
   std::set<const Guard*> guards;
   for (const auto& [guard, least] : open) guards.insert(guard);
-  return open.size() == guards.size() &&
+  const std::size_t most = bodies_of(groups, tiles) > kFewBodies ? kMasksPerGuard : 1;
+  return open.size() <= most * guards.size() &&
          open.size() * kOperationsPerMask <= static_cast<std::size_t>(operations) * points.size();
 }
 
