@@ -11,6 +11,7 @@
 #include "compiler/frontend/bind_known.h"
 #include "ir/kernel/target.h"
 #include "ir/scalar/expr.h"
+#include "runtime/host/host_backend.h"
 #include "runtime/tensor_state.h"
 #include "runtime/trace.h"
 
@@ -83,15 +84,21 @@ void throw_diagnostics(const Diagnostics& diagnostics, const std::string& op) {
   throw CompileError(diagnostics.render());
 }
 
+kernel::Target host_target() {
+  kernel::Target target = codegen::host_target();
+  target.threads = runtime::host_threads();
+  return target;
+}
+
 kernel::Target target_named(const std::string& name) {
-  if (name == "host") return codegen::host_target();
+  if (name == "host") return host_target();
   if (const std::optional<kernel::Target> target = kernel::ptx_target(name)) return *target;
   throw InputError("`" + name.substr(0, 80) + "` is no target; there are host, " + kernel::known_ptx_targets());
 }
 
 kernel::Target target_of(Device device) {
   const std::string architecture = runtime::backend_of(device)->architecture();
-  if (architecture == "host") return codegen::host_target();
+  if (architecture == "host") return host_target();
   if (const std::optional<kernel::Target> target = kernel::ptx_target(architecture)) return *target;
   throw RuntimeError("device " + device.name() + " has the architecture " + architecture +
                      ", for which there is no code; there are " + kernel::known_ptx_targets());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/passes/host_schedule.h"
+#include "compiler/passes/operations.h"
 #include "compiler/passes/readers.h"
 #include "ir/schedule/regions.h"
 
@@ -35,6 +36,9 @@ constexpr std::int64_t kMostGrowth = 64;
 /// By how much a block may grow along another one, and how many blocks there should be then.
 constexpr std::int64_t kMostRowGrowth = 16;
 constexpr double kLeastBlocks = 16;
+/// Operations of producers that are worth a block of its own, and the part of the nearest cache that what blocks have
+/// in common may take.
+constexpr double kBlockOperations = 1 << 17, kShareOfNearest = 0.25;
 /// Rows that are summed side by side, and which part of the second-level cache they may take.
 constexpr std::int64_t kRowsTogether = 4;
 constexpr double kMostOfRows = 0.25;
@@ -157,6 +161,7 @@ class Placing {
       if (best) {
         std::optional<Schedule> better = with_rows_together(*best, consumer, producers);
         if (!better) better = with_short_pieces(*best, consumer, producers);
+        if (!better) better = with_smaller_blocks(*best, consumer, producers);
         schedule_ = better ? *std::move(better) : *std::move(best);
         return;
       }
@@ -436,13 +441,17 @@ class Placing {
     double blocks = 1;
     for (const Loop& loop : stage.loops) {
       if (loop.bind != Bind::Block) break;
-      for (const tensor::Axis& axis : compute_of(stage).axes) {
-        if (axis.name != loop.axis) continue;
-        const auto extent = static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
-        blocks *= std::max(1.0, std::ceil(extent / static_cast<double>(loop.step)));
-      }
+      blocks *= std::max(1.0, std::ceil(extent_of(stage, loop.axis) / static_cast<double>(loop.step)));
     }
     return blocks;
+  }
+
+  /// The extent of an axis of the stage's results; 1 where it is not known.
+  double extent_of(const Stage& stage, const std::string& name) const {
+    for (const tensor::Axis& axis : compute_of(stage).axes) {
+      if (axis.name == name) return static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
+    }
+    return 1;
   }
 
   /// The schedule with those producers at the consumer's last block loop, or nothing and the one that does not fit.
@@ -590,6 +599,61 @@ class Placing {
       near &= here * element <= static_cast<double>(target_.l2_bytes) / 3 || here * blocks <= kMostReread * all;
     });
     return near ? "" : "its operands leave the second-level cache, and blocks would read them again";
+  }
+
+  /// A block has as many elements as are worth one, by what the consumer does. What is inside may be worth several, and
+  /// each read what no other does. Nothing where there are enough, or where blocks would have work in common.
+  std::optional<Schedule> with_smaller_blocks(const Schedule& schedule, std::size_t consumer,
+                                              const std::vector<std::size_t>& producers) const {
+    const Stage& stage = schedule.stages[consumer];
+    if (target_.threads == 1) return std::nullopt;
+    double operations = 0;
+    for (std::size_t producer : producers)
+      operations += operations_of(graph_.op(id_of(schedule.stages[producer]))).flops;
+    const double wanted = std::floor(std::min(static_cast<double>(target_.at_scale(kLeastBlocks)),
+                                              operations / static_cast<double>(target_.at_scale(kBlockOperations))));
+    for (std::size_t loop = 0; loop < stage.loops.size() && stage.loops[loop].bind == Bind::Block; ++loop) {
+      const double parts = std::ceil(wanted / blocks_of(stage));
+      if (parts < 2) return std::nullopt;
+      const auto inner = std::find_if(stage.loops.begin() + static_cast<std::ptrdiff_t>(loop) + 1, stage.loops.end(),
+                                      [&](const Loop& other) { return other.axis == stage.loops[loop].axis; });
+      const double step = inner == stage.loops.end() ? 1 : static_cast<double>(inner->step);
+      const double steps = std::ceil(
+          std::min(static_cast<double>(stage.loops[loop].step), extent_of(stage, stage.loops[loop].axis)) / step);
+      Schedule smaller = schedule;
+      smaller.stages[consumer].loops[loop].step = static_cast<std::int64_t>(step * std::ceil(steps / parts));
+      smaller.stages[consumer].prefetches = schedule_.stages[consumer].prefetches;
+      Misfit ignored;
+      std::optional<Schedule> found = with_producers(std::move(smaller), consumer, producers, ignored);
+      if (found && blocks_of(found->stages[consumer]) > blocks_of(stage) &&
+          have_nothing_in_common(*found, consumer, producers))
+        return found;
+    }
+    return std::nullopt;
+  }
+
+  /// Whether the consumer's blocks neither compute nor read twice what does not stay near.
+  bool have_nothing_in_common(const Schedule& schedule, std::size_t consumer,
+                              const std::vector<std::size_t>& producers) const {
+    const Stage& stage = schedule.stages[consumer];
+    std::string ignored;
+    const std::optional<Regions> regions = regions_at(graph_, schedule, stage, block_position(stage), ignored);
+    if (!regions) return false;
+    const double blocks = blocks_of(stage);
+    const auto is_apart = [&](TensorId id) {
+      const auto region = regions->find(id);
+      if (region == regions->end()) return true;
+      const double bytes = size_of(region->second) * byte_size(graph_.op(id).dtype);
+      return bytes <= kShareOfNearest * static_cast<double>(target_.l1_bytes) ||
+             bytes * blocks <= kTolerance * bytes_of(id);
+    };
+    bool apart = true;
+    for (std::size_t producer : producers) {
+      apart = apart && is_apart(id_of(schedule.stages[producer]));
+      for_each_use(graph_.op(id_of(schedule.stages[producer])),
+                   [&](TensorId source, const scalar::Read*) { apart = apart && is_apart(source); });
+    }
+    return apart;
   }
 
   /// Whether a reduction by lanes goes over its results for pieces of its elements.

@@ -1,6 +1,8 @@
 #include "compiler/passes/host_stores.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 #include "compiler/passes/readers.h"
 #include "compiler/passes/view_places.h"
@@ -16,6 +18,9 @@ using tensor::TensorId;
 /// Rows that lie a multiple of so many bytes apart share a set of the first-level cache, and few of the second-level
 /// one.
 constexpr std::int64_t kSetBytes = 4096;
+/// A result that fills such a part of the last cache is streamed past it, and from that part on where not all that the
+/// op touches stays there.
+constexpr double kMostOfFar = 2, kPartOfFar = 3;
 
 TensorId id_of(const tensor::Graph& graph, const tensor::Op& op) {
   for (std::size_t k = 0; k < graph.ops.size(); ++k) {
@@ -51,6 +56,25 @@ double bytes_inside(const tensor::Op& op, const Axis* axis) {
   return bytes;
 }
 
+/// Bytes of what the compute reads, through other computes that may be inside of it.
+double bytes_read(const tensor::Graph& graph, const tensor::Op& op) {
+  std::set<TensorId> seen;
+  double bytes = 0;
+  const std::function<void(const tensor::Op&)> add = [&](const tensor::Op& reader) {
+    for_each_use(reader, [&](TensorId named, const scalar::Read*) {
+      const TensorId source = storage_root(graph, named);
+      if (!seen.insert(source).second) return;
+      const tensor::Op& used = graph.op(source);
+      if (std::holds_alternative<Compute>(used.kind)) return add(used);
+      double all = byte_size(used.dtype);
+      for (const scalar::Expr& extent : used.extents) all *= static_cast<double>(scalar::as_i64(extent).value_or(1));
+      bytes += all;
+    });
+  };
+  add(op);
+  return bytes;
+}
+
 }  // namespace
 
 const Axis* axis_across(const Compute& compute, const schedule::Stage& stage) {
@@ -69,8 +93,11 @@ bool streams(const tensor::Graph& graph, const tensor::Op& op, const kernel::Tar
   const TensorId id = id_of(graph, op);
   if (!id || is_in_place(graph, id)) return false;
   const bool read_again = is_read(graph, id);
-  const double bytes = bytes_inside(op, nullptr);
-  if (bytes >= static_cast<double>(target.l3_bytes) / (read_again ? 1 : 3)) return true;
+  const double bytes = bytes_inside(op, nullptr), far = static_cast<double>(target.l3_bytes);
+  if (bytes >= far / (read_again ? 1 : kMostOfFar)) return true;
+  // Several threads want more of memory than it can write; the last cache has more for them.
+  const bool stays = target.threads > 1 && bytes + bytes_read(graph, op) < far;
+  if (!read_again && bytes >= far / kPartOfFar && !stays) return true;
   const bool collides =
       across != nullptr && static_cast<std::int64_t>(bytes_inside(op, across)) % target.at_scale(kSetBytes) == 0;
   return collides && !read_again && bytes > static_cast<double>(target.l2_bytes);

@@ -49,6 +49,7 @@ std::string print(const Target& target) {
                                                           {"l1_bytes", target.l1_bytes},
                                                           {"l2_bytes", target.l2_bytes},
                                                           {"l3_bytes", target.l3_bytes},
+                                                          {"threads", target.threads},
                                                           {"miniature", target.miniature},
                                                           {"reduction_lanes", target.reduction_lanes},
                                                           {"warp_size", target.warp_size},

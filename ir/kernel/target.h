@@ -22,6 +22,7 @@ struct Target {
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 1 << 20;
   std::int64_t l3_bytes = 8 << 20;
+  int threads = 1;  ///< that share the blocks of a kernel (host)
   /// The sizes of tensors from which on schedules do something else are divided by it: so tests see in small tensors
   /// what is done for large ones. It changes no bit.
   std::int64_t miniature = 1;

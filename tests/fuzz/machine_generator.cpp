@@ -16,6 +16,7 @@ std::optional<kernel::Target> random_machine(tools::Random& random) {
   target.l1_bytes = random.pick(kFirst);
   target.l2_bytes = target.l1_bytes * random.pick(kSecond);
   target.l3_bytes = target.l2_bytes * random.pick(kThird);
+  target.threads = random.one_in(2) ? 1 : 4;
   target.vector_bytes = std::min(target.vector_bytes, random.pick(kVectors));
   target.vector_registers = std::min(target.vector_registers, random.pick(kRegisters));
   return target;
@@ -26,7 +27,8 @@ std::string in_words(const std::optional<kernel::Target>& machine) {
 
   return "with caches of " + std::to_string(machine->l1_bytes) + "/" + std::to_string(machine->l2_bytes) + "/" +
          std::to_string(machine->l3_bytes) + " bytes, " + std::to_string(machine->vector_registers) + " vectors of " +
-         std::to_string(machine->vector_bytes) + " bytes, miniature " + std::to_string(machine->miniature);
+         std::to_string(machine->vector_bytes) + " bytes, " + std::to_string(machine->threads) +
+         " threads, miniature " + std::to_string(machine->miniature);
 }
 
 }  // namespace corrloom::fuzz
