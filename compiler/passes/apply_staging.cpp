@@ -42,8 +42,8 @@ Expr product(const Expr& a, std::int64_t b) {
 /// Makes the copy of one staging.
 class CopyBuilder {
  public:
-  CopyBuilder(tensor::Graph& graph, TensorId reader, const Staging& staging, Copy copy)
-      : graph_(graph), reader_(reader), staging_(staging), copy_(std::move(copy)) {}
+  CopyBuilder(tensor::Graph& graph, TensorId reader, const schedule::Stage& stage, const Staging& staging, Copy copy)
+      : graph_(graph), reader_(reader), stage_(stage), staging_(staging), copy_(std::move(copy)) {}
 
   /// Appends the copy to the graph, lets the reader read it, and gives its number.
   TensorId run(const std::string& name) {
@@ -93,11 +93,24 @@ class CopyBuilder {
     return std::max(found, -1);
   }
 
+  /// Whether the dimension is needed from end to end where the copy is made: no loop around it walks its axes.
+  bool is_whole(std::size_t dim) const {
+    const auto& terms = part(dim).terms;
+    return std::all_of(terms.begin(), terms.end(), [&](const affine::LinearForm::Term& term) {
+      const auto* axis = std::get_if<scalar::AxisRef>(&term.expr->kind);
+      for (int k = 0; axis != nullptr && k <= staging_.loop; ++k) {
+        if (stage_.loops[static_cast<std::size_t>(k)].axis ==
+            graph_.axis_names[static_cast<std::size_t>(axis->axis.index)])
+          return false;
+      }
+      return axis != nullptr;
+    });
+  }
+
   void group_dims() {
     for (std::size_t dim = 0; dim < staging_.layout.size(); ++dim) {
       const int before = dim > 0 ? walked_dimension(dim - 1) : -1, here = walked_dimension(dim);
-      // A copy that is made in the loops is of parts of them.
-      if (staging_.loop >= 0 || before < 0 || here != before + 1) groups_.emplace_back();
+      if (before < 0 || here != before + 1 || !is_whole(dim)) groups_.emplace_back();
       groups_.back().dims.push_back(dim);
       groups_.back().extent *= extent(dim);
     }
@@ -197,6 +210,7 @@ class CopyBuilder {
  private:
   tensor::Graph& graph_;
   TensorId reader_;
+  const schedule::Stage& stage_;  ///< of the reader
   const Staging& staging_;
   Copy copy_;
   std::vector<Group> groups_;
@@ -251,7 +265,7 @@ Scheduled apply_staging(tensor::Graph graph, schedule::Schedule schedule, PassCo
       std::string why;
       std::optional<Copy> copy = copy_of(graph, graph.op(reader), staging, {}, why);
       CORRLOOM_CHECK(copy.has_value(), "a staging of ", staging.tensor, " that ", why);
-      CopyBuilder builder(graph, reader, staging, *std::move(copy));
+      CopyBuilder builder(graph, reader, stage, staging, *std::move(copy));
       const TensorId copied = builder.run(names.make_unique(staging.tensor + ".packed"));
       if (builder.reshape()) {
         tensor::Op& reshape = graph.op(builder.reshape());

@@ -226,10 +226,28 @@ class HostChooser {
   std::int64_t reduction_piece(const Tile& tile) const;
   /// Elements of the reduction in a piece of either kind; 0: all of them.
   std::int64_t piece_of(const Tile& tile) const;
+  /// Panels of sums over several axes that do not fit into the second-level cache: a piece of them, by the first axis,
+  /// stays there while all other places of the result meet it.
+  struct PanelCut {
+    std::int64_t piece = 0;  ///< elements of the first reduction axis
+    std::int64_t columns =
+        0;                  ///< of the vector axis whose sums are kept; those of a tile where panels are packed ahead
+    std::size_t panel = 0;  ///< the staged expression
+  };
+  std::optional<PanelCut> panel_cut(const Tile& tile) const;
+  /// The only staged expression that panels along the vector axis are made of.
+  std::optional<std::size_t> cut_panel_of(const Tile& tile, std::int64_t width) const;
+  /// The tile, with fewer vectors where such panels are then as wide as all of it: none is left that is copied in part.
+  Tile in_whole_panels(Tile tile) const;
+  /// Such loops: each piece of a panel is packed where it is used, unless that was done before the call.
+  void cut_panel_loops(const Tile& tile, const PanelCut& cut, std::vector<schedule::Loop>& loops,
+                       schedule::Stage& stage) const;
   /// Whether each block packs the one panel that it works on: while it is used, it stays in the second-level cache.
   bool packs_in_blocks(const Tile& tile, std::int64_t width) const;
   /// The copy of it, where it is the only one, lies along the vector axis, and has single axes.
   std::optional<schedule::Staging> panel_of_block(const Tile& tile, std::int64_t width) const;
+  /// The copy of one panel, where there are no others beside it.
+  schedule::Staging only_panel(std::size_t number, const Tile& tile, std::int64_t width) const;
   /// Such loops.
   void packed_panel_loops(const Tile& tile, std::int64_t width, std::vector<schedule::Loop>& loops,
                           schedule::Stage& stage) const;

@@ -158,7 +158,7 @@ void HostChooser::tile_loops(const Tile& tile, schedule::Stage& stage) const {
     panel_loops(tile, width, loops, stage);
   }
   if (compute_.reduction) copy_windows(tile, stage);
-  if (compute_.reduction) copy_in_blocks(tile, stage);
+  if (compute_.reduction && !panel_cut(tile)) copy_in_blocks(tile, stage);
   if (compute_.reduction) prefetch_results(tile, stage);
   add_reduction(loops, tile.rows * tile.vectors, tile.window);
   host::add_tile(tile, lanes(), loops);

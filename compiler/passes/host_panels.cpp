@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -29,6 +30,16 @@ constexpr std::int64_t kLeastSweptRows = 60, kMostSweptRows = 200, kSweptPiece =
 /// Rows whose elements lie so far apart along the reduction that they share few sets of the caches: elements of it in a
 /// piece, which stay there until the next tile, and rows that meet a piece of a panel.
 constexpr std::int64_t kPagedPiece = 256, kPagedRows = 192;
+/// Pieces of panels of sums over several axes: bytes of the sums that a block keeps, panels in it, and the part of the
+/// second-level cache that a piece of a panel takes.
+constexpr std::int64_t kCutSums = 128 << 10, kMostCutPanels = 8;
+/// Places of the result that each element of a panel is used for, where it passes once: at most so many, and panels in
+/// a block.
+constexpr double kFewPlaces = 16;
+constexpr std::int64_t kPassingPanels = 2;
+/// Sums of a tile that keep the processor busy.
+constexpr std::int64_t kLeastSums = 12;
+constexpr double kPieceOfPanel = 0.16;
 /// Ways of the second-level cache.
 constexpr std::int64_t kNearWays = 16;
 /// Bytes in a cycle that panels may bring from behind the second-level cache, as they lie, while others are multiplied.
@@ -36,6 +47,14 @@ constexpr double kStreamedBytesPerCycle = 2;
 /// Rows that a panel in place may have, each on a page of its own. Many rows a multiple of so many bytes apart share
 /// few sets of the first-level cache.
 constexpr std::int64_t kRowsInPlace = 256, kSetBytes = 1024;
+
+/// The largest multiple of `step` from half of `most` on that divides the extent; `most` where there is none.
+std::int64_t divisor_near(std::int64_t extent, std::int64_t step, std::int64_t most) {
+  for (std::int64_t size = most; 2 * size >= most && size > 0; size -= step) {
+    if (extent % size == 0) return size;
+  }
+  return most;
+}
 
 }  // namespace
 
@@ -123,6 +142,7 @@ void HostChooser::panel_loops(const Tile& tile, std::int64_t width, std::vector<
                               schedule::Stage& stage) const {
   if (sweeps_panels(tile)) return swept_panel_loops(tile, width, loops);
   if (sweeps_pages(tile)) return paged_panel_loops(tile, width, loops, stage);
+  if (const std::optional<PanelCut> cut = panel_cut(tile)) return cut_panel_loops(tile, *cut, loops, stage);
   if (packs_in_blocks(tile, width)) return packed_panel_loops(tile, width, loops, stage);
   const double row_operations = reduction_ * static_cast<double>(tile.rows * width);
   const auto worth = [&](double operations) {
@@ -222,11 +242,87 @@ std::optional<Staging> HostChooser::panel_of_block(const Tile& tile, std::int64_
   if (!std::all_of(staged_[*only].parts.begin(), staged_[*only].parts.end(), along_one) ||
       !std::all_of(accesses_.begin(), accesses_.end(), in_place))
     return std::nullopt;
-  Staging out = panel(*only, tile, width);
-  // In a block there is one panel.
+  return only_panel(*only, tile, width);
+}
+
+Staging HostChooser::only_panel(std::size_t number, const Tile& tile, std::int64_t width) const {
+  Staging out = panel(number, tile, width);
   std::erase_if(out.layout, [](const Staging::Dim& dim) { return dim.kind == Staging::Dim::Kind::Outer; });
   out.layout.back() = {out.layout.back().index};
   return out;
+}
+
+std::optional<std::size_t> HostChooser::cut_panel_of(const Tile& tile, std::int64_t width) const {
+  std::optional<std::size_t> only;
+  const std::vector<Staging> panels = panel_operands(tile, width);
+  for (std::size_t k = 0; k < staged_.size(); ++k) {
+    const schedule::Part* along = part_of(staged_[k], tile.vector->id);
+    const bool is_panel = std::any_of(panels.begin(), panels.end(), [&](const Staging& panel) {
+      return panel.tensor == graph_.op(staged_[k].tensor).name;
+    });
+    if (along == nullptr || (!is_panel && !tile.staged[k])) continue;
+    if (only || along->terms.size() != 1 || along->terms[0].coefficient != 1) return std::nullopt;
+    only = k;
+  }
+  return only;
+}
+
+std::optional<HostChooser::PanelCut> HostChooser::panel_cut(const Tile& tile) const {
+  if (!may_sweep_ || running_ || tile.window > 1 || !compute_.reduction || tile.vector == nullptr) return std::nullopt;
+  const std::int64_t whole = scalar::as_i64(compute_.reduction->axes.front().extent).value_or(0);
+  const std::int64_t width = lanes() * tile.vectors, extent = extent_of(*tile.vector);
+  const std::optional<std::size_t> number = whole < 2 ? std::nullopt : cut_panel_of(tile, width);
+  if (!number) return std::nullopt;
+  double places = 1;
+  for (const Axis& axis : compute_.axes) {
+    if (&axis == tile.vector) continue;
+    if (part_of(staged_[*number], axis.id) != nullptr && extent_of(axis) > 1) return std::nullopt;
+    places *= static_cast<double>(extent_of(axis));
+  }
+  const bool is_ready = is_constant(*number);
+  const auto near = static_cast<double>(target_.l2_bytes);
+  const double panel_bytes = reduction_ * static_cast<double>(tile.vectors * target_.vector_bytes);
+  const bool is_far = tile.row != nullptr && compute_.reduction->axes.size() > 1 && panel_bytes > near;
+  const bool is_passing = !is_ready && places <= kFewPlaces && elements_of(*number) * 4 > near / 2;
+  if (!is_far && !is_passing) return std::nullopt;
+  PanelCut cut;
+  cut.panel = *number;
+  const double sums = static_cast<double>(target_.at_scale(kCutSums)) / places / static_cast<double>(sum_bytes());
+  const std::int64_t most = is_ready ? 1 : is_passing ? kPassingPanels : kMostCutPanels;
+  cut.columns = width * std::min(static_cast<std::int64_t>(sums) / width, most);
+  if (cut.columns < (is_ready ? width : 2 * width) || (!is_ready && extent <= width)) return std::nullopt;
+  cut.columns = divisor_near(extent, width, cut.columns);
+  if (!is_ready && cut.columns == width) cut.columns = 2 * width;
+  const double bytes = is_passing ? static_cast<double>(target_.l1_bytes) / 2 : kPieceOfPanel * near;
+  const std::int64_t step = compute_.reduction->axes.size() > 1 ? 2 : lanes();
+  const auto most_steps = static_cast<std::int64_t>(static_cast<double>(whole) * bytes / panel_bytes) / step;
+  cut.piece = divisor_near(whole, step, std::max<std::int64_t>(most_steps, 1) * step);
+  return cut.piece < whole ? std::optional(cut) : std::nullopt;
+}
+
+Tile HostChooser::in_whole_panels(Tile tile) const {
+  if (tile.row == nullptr || !panel_cut(tile) || extent_of(*tile.vector) % (lanes() * tile.vectors) == 0) return tile;
+  Tile narrow = tile;
+  while (--narrow.vectors > 0 && narrow.rows * narrow.vectors >= kLeastSums) {
+    if (extent_of(*tile.vector) % (lanes() * narrow.vectors) == 0 && panel_cut(narrow)) return narrow;
+  }
+  return tile;
+}
+
+void HostChooser::cut_panel_loops(const Tile& tile, const PanelCut& cut, std::vector<Loop>& loops,
+                                  schedule::Stage& stage) const {
+  const std::int64_t width = lanes() * tile.vectors;
+  loops.push_back({tile.vector->name, cut.columns, Bind::Block});
+  loops.push_back({compute_.reduction->axes.front().name, cut.piece, Bind::Serial});
+  if (cut.columns != width) loops.push_back({tile.vector->name, width, Bind::Serial});
+  Staging panel = is_constant(cut.panel) ? this->panel(cut.panel, tile, width) : only_panel(cut.panel, tile, width);
+  if (!is_constant(cut.panel)) panel.loop = static_cast<int>(loops.size()) - 1;
+  std::erase_if(stage.staging, [&](const Staging& staging) { return staging.tensor == panel.tensor; });
+  stage.staging.push_back(std::move(panel));
+  for (const Axis& axis : compute_.axes) {
+    if (&axis != tile.vector && &axis != tile.row && extent_of(axis) > 1) loops.push_back({axis.name, 1, Bind::Serial});
+  }
+  if (tile.row != nullptr) loops.push_back({tile.row->name, tile.rows, Bind::Serial});
 }
 
 void HostChooser::packed_panel_loops(const Tile& tile, std::int64_t width, std::vector<Loop>& loops,

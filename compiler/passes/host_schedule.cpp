@@ -79,10 +79,11 @@ schedule::Stage HostChooser::run() {
     stage.loops = running_loops(*row);
     return stage;
   }
-  const Tile tile = best_tile();
+  Tile tile = best_tile();
   if (tile.vector == nullptr) {
     stage.loops = loops_by_elements();
   } else {
+    tile = in_whole_panels(std::move(tile));
     tile_loops(tile, stage);
     drop_idle_loops(stage);
     note_taken(tile);

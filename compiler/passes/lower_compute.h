@@ -147,6 +147,7 @@ class ComputeLowering {
   int sum_lanes() const;
   void swept_tile(std::size_t level, const Tiles& tiles);
   std::vector<loop::ValueId> swept_index(const Point& point);
+  void order_sums(bool in_result);
   std::vector<Point> points_of(std::size_t level, Tiles tiles) const;
   void add_points(std::size_t level, const Tiles& tiles, Point point, std::vector<Point>& out) const;
 
@@ -273,7 +274,8 @@ class ComputeLowering {
   enum class Sweep : std::uint8_t { None, Begin, Add, Finish, First, Last };
   Sweep sweep_ = Sweep::None;
   std::vector<loop::BufferId> sums_;       ///< of each accumulator, while there are sweeps
-  std::vector<loop::ValueId> sum_origin_;  ///< the element of each output axis with which they begin
+  std::vector<std::size_t> sum_axes_;      ///< the output axes in the order of their dimensions
+  std::vector<loop::ValueId> sum_origin_;  ///< the element of each of these with which they begin
   /// Holds what the turns of lanes leave of so many vectors.
   struct TurnBuffer {
     DType dtype;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <numeric>
+
 #include "compiler/passes/lower_compute.h"
 #include "ir/base/errors.h"
 
@@ -5,6 +8,7 @@ namespace corrloom::passes {
 
 using loop::Binding;
 using loop::ValueId;
+using schedule::Bind;
 
 namespace {
 
@@ -59,19 +63,33 @@ void ComputeLowering::sweep(std::size_t level, const Tiles& tiles) {
 void ComputeLowering::add_sums(std::size_t level, const Tiles& tiles) {
   sums_.clear();
   sum_origin_.clear();
-  if (lie_in_result(kernel_, op_, stage_, level)) {
+  const bool in_result = lie_in_result(kernel_, op_, stage_, level);
+  order_sums(in_result);
+  if (in_result) {
     sums_.push_back(kernel_.buffers.at(id_));
     for (std::size_t k = 0; k < compute_.axes.size(); ++k) sum_origin_.push_back(builder_.index(0));
     return;
   }
+  const std::vector<std::optional<std::int64_t>> sizes = schedule::swept_sizes(stage_, compute_, level);
   std::vector<scalar::Expr> extents;
-  for (const std::optional<std::int64_t>& extent : schedule::swept_sizes(stage_, compute_, level))
-    extents.push_back(scalar::constant_i64(*extent));
+  for (std::size_t k : sum_axes_) extents.push_back(scalar::constant_i64(*sizes[k]));
   if (sum_lanes() > 1) extents.push_back(scalar::constant_i64(sum_lanes()));
   for (const tensor::Accumulator& accumulator : compute_.reduction->accumulators)
     sums_.push_back(
         builder_.add_buffer({op_.name + ".sums", accumulator.dtype, extents, loop::Space::Local, /*written=*/true}));
-  for (const tensor::Axis& axis : compute_.axes) sum_origin_.push_back(tiles.at(axis.id).base);
+  for (std::size_t k : sum_axes_) sum_origin_.push_back(tiles.at(compute_.axes[k].id).base);
+}
+
+/// Sums in memory of their own lie along the vectors of the tile, whatever the result looks like.
+void ComputeLowering::order_sums(bool in_result) {
+  sum_axes_.resize(compute_.axes.size());
+  std::iota(sum_axes_.begin(), sum_axes_.end(), std::size_t{0});
+  if (in_result) return;
+  std::stable_partition(sum_axes_.begin(), sum_axes_.end(), [&](std::size_t k) {
+    return std::none_of(levels_.begin(), levels_.end(), [&](const Level& level) {
+      return level.bind == Bind::Vector && level.axis == compute_.axes[k].id;
+    });
+  });
 }
 
 /// Sums of one element of the result: one in each lane of a reduction by lanes.
@@ -107,8 +125,10 @@ void ComputeLowering::swept_tile(std::size_t level, const Tiles& tiles) {
 /// Where the sums of a point lie.
 std::vector<ValueId> ComputeLowering::swept_index(const Point& point) {
   std::vector<ValueId> index;
-  for (std::size_t k = 0; k < compute_.axes.size(); ++k)
-    index.push_back(builder_.apply(scalar::Opcode::Sub, {point.at(compute_.axes[k].id).value, sum_origin_[k]}));
+  for (std::size_t k = 0; k < sum_axes_.size(); ++k) {
+    const ValueId place = point.at(compute_.axes[sum_axes_[k]].id).value;
+    index.push_back(builder_.apply(scalar::Opcode::Sub, {place, sum_origin_[k]}));
+  }
   if (sum_lanes() > 1) index.push_back(builder_.ramp(builder_.index(0), 1, sum_lanes()));
   return index;
 }

@@ -62,5 +62,78 @@ graph @g(%x: f32[32, 64, 4], %k: f32[16, 64, 4]) -> (%y) {
   }
 }
 
+/// A convolution of so many channels whose images are 7x7, with weights for 512.
+std::string convolution(const std::string& channels) {
+  return "graph @g(%x: f32[" + channels + ", 9, 9], %k: f32[512, " + channels + R"(, 3, 3]) -> (%y) {
+  %y: f32[512, 7, 7] = compute [o: 512, i: 7, j: 7] reduce [c: )" +
+         channels + R"(, q: 3, p: 3] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%x[c, add(i, p), add(j, q)] check proven, %k[o, c, p, q] check proven, %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)";
+}
+
+TEST(HostProducts, PanelsThatDoNotFitAreCutByTheFirstAxisAndPackedThere) {
+  PassContext ctx = wide_host();
+  const schedule::Stage few = choose_schedule(parsed(convolution("256")), ctx).stages.at(0);
+  for (const schedule::Loop& loop : few.loops) EXPECT_TRUE(loop.axis != "c" || loop.step == 1);
+  for (const schedule::Staging& staging : few.staging) EXPECT_EQ(staging.loop, -1) << staging.tensor;
+
+  const schedule::Stage many = choose_schedule(parsed(convolution("2048")), ctx).stages.at(0);
+  const auto sweep = std::find_if(many.loops.begin(), many.loops.end(),
+                                  [](const schedule::Loop& loop) { return loop.axis == "c" && loop.step > 1; });
+  ASSERT_NE(sweep, many.loops.end());
+  EXPECT_EQ(2048 % sweep->step, 0);
+  const auto weights = std::find_if(many.staging.begin(), many.staging.end(),
+                                    [](const schedule::Staging& staging) { return staging.tensor == "k"; });
+  ASSERT_NE(weights, many.staging.end());
+  EXPECT_EQ(weights->loop, sweep - many.loops.begin() + 1);
+
+  ctx.constants = {"k"};
+  const schedule::Stage ready = choose_schedule(parsed(convolution("2048")), ctx).stages.at(0);
+  EXPECT_TRUE(std::any_of(ready.loops.begin(), ready.loops.end(),
+                          [](const schedule::Loop& loop) { return loop.axis == "c" && loop.step > 1; }));
+  for (const schedule::Staging& staging : ready.staging) EXPECT_EQ(staging.loop, -1) << staging.tensor;
+}
+
+TEST(HostProducts, PiecesOfPanelsAreCopiedAlongMemory) {
+  const std::vector<loop::Function> functions = lowered(convolution("2048"));
+  // Rows of 3 elements would be gathered one by one.
+  for (const loop::Function& function : functions) {
+    const VectorLoads loads = vector_loads(function);
+    EXPECT_EQ(loads.gathered, 0) << loop::print(function);
+  }
+}
+
+TEST(HostProducts, SumsBetweenSweepsLieAlongVectors) {
+  for (const loop::Function& function : lowered(convolution("2048"))) {
+    for (const loop::Buffer& buffer : function.buffers) {
+      if (buffer.name != "y.sums") continue;
+      EXPECT_EQ(scalar::as_i64(buffer.extents[0]), 7);
+      EXPECT_EQ(scalar::as_i64(buffer.extents[1]), 7);
+      return;
+    }
+  }
+  FAIL() << "no sums are kept";
+}
+
+TEST(HostProducts, OperandsThatPassOnceArePackedWhereTheyAreUsed) {
+  PassContext ctx = wide_host();
+  const schedule::Stage stage = choose_schedule(parsed(R"(
+graph @g(%x: f32[1280], %k: f32[1000, 1280]) -> (%y) {
+  %y: f32[1000] = compute [o: 1000] reduce [c: 1280] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%x[c], %k[o, c], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)"),
+                                                ctx)
+                                    .stages.at(0);
+  ASSERT_EQ(stage.staging.size(), 1u);
+  EXPECT_EQ(stage.staging[0].loop, 2);
+  EXPECT_EQ(stage.loops[1].axis, "c");
+}
+
 }  // namespace
 }  // namespace corrloom::passes
