@@ -111,6 +111,18 @@ std::optional<Polynomial> Polynomial::times(const Polynomial& other) const {
   return out;
 }
 
+Polynomial Polynomial::times(const Product& factors) const {
+  Polynomial out;
+  for (const auto& [product, coefficient] : terms_) {
+    Product longer;
+    longer.reserve(product.size() + factors.size());
+    std::merge(product.begin(), product.end(), factors.begin(), factors.end(), std::back_inserter(longer),
+               stands_before);
+    out.terms_.emplace(std::move(longer), coefficient);
+  }
+  return out;
+}
+
 std::optional<Polynomial::Along> Polynomial::along(AxisId axis) const {
   Along out;
   for (const auto& [product, coefficient] : terms_) {

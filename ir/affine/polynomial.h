@@ -34,6 +34,8 @@ class Polynomial {
 
   std::optional<Polynomial> plus(const Polynomial& other, std::int64_t factor = 1) const;
   std::optional<Polynomial> times(const Polynomial& other) const;
+  /// Each term times the factors, which are in structural order.
+  Polynomial times(const Product& factors) const;
   /// The sum as rest + axis * slope; nothing when the axis occurs in a higher power or inside a factor.
   struct Along;
   std::optional<Along> along(AxisId axis) const;

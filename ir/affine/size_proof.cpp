@@ -83,16 +83,19 @@ bool SizeProof::is_sum_of_facts(const Polynomial& polynomial, int depth, int& bu
   const auto plain = [&](const Expr& factor) { return is_plainly_never_negative(factor); };
   const Polynomial::Product* worst = nullptr;
   std::int64_t lack = 0;
+  for (const auto& [product, coefficient] : polynomial.terms()) {
+    const bool never_negative = coefficient > 0 && std::all_of(product.begin(), product.end(), plain);
+    if (never_negative) continue;
+    worst = &product;
+    lack = coefficient;
+    break;
+  }
+  if (worst == nullptr) return true;
+  if (depth == kMostFacts || budget <= 0) return false;
   std::vector<Polynomial> facts = facts_;
   for (const auto& [product, coefficient] : polynomial.terms()) {
     for (const Expr& factor : product) add_facts_of(factor, facts);
-    const bool never_negative = coefficient > 0 && std::all_of(product.begin(), product.end(), plain);
-    if (never_negative || worst != nullptr) continue;
-    worst = &product;
-    lack = coefficient;
   }
-  if (worst == nullptr) return true;
-  if (depth == kMostFacts) return false;
   for (const Polynomial& fact : facts) {
     for (const auto& [product, coefficient] : fact.terms()) {
       // The fact, times further sizes, has a term that takes this one away.
@@ -109,11 +112,7 @@ bool SizeProof::is_sum_of_facts(const Polynomial& polynomial, int depth, int& bu
           others.erase(place);
         }
         if (!std::all_of(others.begin(), others.end(), plain)) return std::nullopt;
-        std::optional<Polynomial> scaled = fact;
-        for (const Expr& factor : others) {
-          if (scaled) scaled = scaled->times(*Polynomial::of(factor));
-        }
-        return scaled;
+        return fact.times(others);
       }();
       if (!whole || --budget < 0) continue;
       const std::int64_t times = ceil_div(std::abs(lack), std::abs(coefficient));
