@@ -41,7 +41,7 @@ constexpr double kLeastBlocks = 16;
 constexpr double kBlockOperations = 1 << 17, kShareOfNearest = 0.25;
 /// Rows that are summed side by side, and which part of the second-level cache they may take.
 constexpr std::int64_t kRowsTogether = 4;
-constexpr double kMostOfRows = 0.25;
+constexpr double kMostOfRows = 0.45;
 /// By how much a block may grow so that panels are walked less often.
 constexpr std::int64_t kMostTurnGrowth = 8;
 /// What walking them takes of the time of a block that has not grown.
@@ -146,6 +146,7 @@ class Placing {
         note({id, "a packed copy of all of it is worked on"}, schedule_.stages[consumer].compute);
       }
     }
+    const std::set<std::int64_t> growths = growths_of(consumer);
     for (;;) {
       const std::vector<std::size_t> producers = candidates(schedule_, consumer);
       if (producers.empty()) return;
@@ -154,8 +155,8 @@ class Placing {
       if (!best) best = with_turns_grown(consumer, producers);
       if (!best) best = with_producers(schedule_, consumer, producers, misfit);
       for (std::size_t loop = 0; !best && loop < schedule_.stages[consumer].loops.size(); ++loop) {
-        for (std::int64_t growth = 2; !best && growth <= kMostGrowth; growth *= 2) {
-          best = with_grown_blocks(consumer, producers, loop, growth);
+        for (std::int64_t growth : growths) {
+          if (!best) best = with_grown_blocks(consumer, producers, loop, growth);
         }
       }
       if (best) {
@@ -328,6 +329,20 @@ class Placing {
       return grown;
     }
     return std::nullopt;
+  }
+
+  /// By how much blocks are tried to grow: powers of two, and groups of elements that share what they read.
+  std::set<std::int64_t> growths_of(std::size_t consumer) const {
+    std::set<std::int64_t> growths;
+    for (std::int64_t growth = 2; growth <= kMostGrowth; growth *= 2) growths.insert(growth);
+    tensor::for_each_expr(graph_.op(id_of(schedule_.stages[consumer])), [&](const scalar::Expr& expr) {
+      scalar::for_each_node(expr, [&](const scalar::Expr& node) {
+        const scalar::Apply* group = scalar::as_apply(node, scalar::Opcode::FloorDiv);
+        const std::int64_t size = group == nullptr ? 0 : scalar::as_i64(group->args[1]).value_or(0);
+        if (size > 1 && size <= kMostGrowth) growths.insert(size);
+      });
+    });
+    return growths;
   }
 
   /// Whether the stage sums by lanes, one element of its result at a time.
@@ -534,25 +549,33 @@ class Placing {
           reading.begin() + 1, reading.end(),
           [&](std::size_t a, std::size_t b) { return work_of(schedule.stages[a]) < work_of(schedule.stages[b]); });
       Stage& stage = schedule.stages[busiest];
-      const std::string axis =
-          busiest == consumer ? block->axis : moved_axis(schedule, consumer, *block, stage, regions);
-      if (!axis.empty() && depends_on(stage, tensor, axis))
-        stage.prefetches.push_back({graph_.op(tensor).name, axis, block->step});
+      const std::optional<Move> move =
+          busiest == consumer ? Move{block->axis, block->step} : move_of(schedule, consumer, *block, stage, regions);
+      if (move && depends_on(stage, tensor, move->axis))
+        stage.prefetches.push_back({graph_.op(tensor).name, move->axis, move->step});
     }
   }
 
-  /// The axis of the producer that the consumer's blocks move by as much as their own, or nothing.
-  std::string moved_axis(const Schedule& schedule, std::size_t consumer, const Loop& block, const Stage& producer,
-                         const Regions& regions) const {
+  /// By how much a block further on moves along an axis.
+  struct Move {
+    std::string axis;
+    std::int64_t step;
+  };
+
+  /// The axis of the producer that the consumer's blocks move, and how far they do, or nothing.
+  std::optional<Move> move_of(const Schedule& schedule, std::size_t consumer, const Loop& block, const Stage& producer,
+                              const Regions& regions) const {
     const auto region = regions.find(id_of(producer));
     for (const tensor::Axis& axis : compute_of(schedule.stages[consumer]).axes) {
       if (axis.name != block.axis || region == regions.end()) continue;
       for (std::size_t k = 0; k < region->second.size(); ++k) {
-        const auto factor = region->second[k].factors.find(axis.id);
-        if (factor != region->second[k].factors.end() && factor->second == 1) return compute_of(producer).axes[k].name;
+        const Region& moved = region->second[k];
+        const auto factor = moved.factors.find(axis.id);
+        if (factor != moved.factors.end() && factor->second == 1 && block.step % moved.divisor == 0)
+          return Move{compute_of(producer).axes[k].name, block.step / moved.divisor};
       }
     }
-    return "";
+    return std::nullopt;
   }
 
   bool depends_on(const Stage& stage, TensorId tensor, const std::string& name) const {

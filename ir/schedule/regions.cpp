@@ -118,7 +118,8 @@ Region reached(const Expr& subscript, const Walks& walks, std::int64_t extent) {
     const auto found = walks.find(std::get<scalar::AxisRef>(term.expr->kind).axis);
     if (found == walks.end()) return all;
     const Walk& walk = found->second;
-    if (walk.region.divisor != 1) return all;
+    if (walk.region.divisor != 1 && (form->terms.size() != 1 || term.coefficient != 1)) return all;
+    region.divisor = walk.region.divisor;
     std::int64_t spread = 0;
     if (__builtin_mul_overflow(term.coefficient, walk.region.size - 1, &spread)) return all;
     region.constant += term.coefficient * walk.region.constant + std::min<std::int64_t>(spread, 0);
