@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "ir/base/errors.h"
@@ -85,8 +84,37 @@ Expr with_children(const Node& node, std::vector<Expr> replaced) {
   return apply(old.opcode, std::move(replaced));
 }
 
-/// Nodes by identity. Expressions are small most of the time: a set that starts with some room saves rehashing.
-using NodeSet = std::unordered_set<const Node*>;
+/// Nodes by identity, in one block of memory: most sets are made, filled once and thrown away.
+class NodeSet {
+ public:
+  bool contains(const Node* node) const { return slots_[place_of(node)] == node; }
+  /// False when it was there.
+  bool insert(const Node* node) {
+    const std::size_t place = place_of(node);
+    if (slots_[place] == node) return false;
+    slots_[place] = node;
+    if (++count_ * 2 > slots_.size()) grow();
+    return true;
+  }
+
+ private:
+  /// Where the node is, or where it would be.
+  std::size_t place_of(const Node* node) const {
+    const std::uint64_t bits = reinterpret_cast<std::uintptr_t>(node) * 0x9e3779b97f4a7c15u;
+    std::size_t place = static_cast<std::size_t>(bits >> 32) & (slots_.size() - 1);
+    while (slots_[place] != nullptr && slots_[place] != node) place = (place + 1) & (slots_.size() - 1);
+    return place;
+  }
+  void grow() {
+    const std::vector<const Node*> before = std::exchange(slots_, std::vector<const Node*>(2 * slots_.size()));
+    for (const Node* node : before) {
+      if (node != nullptr) slots_[place_of(node)] = node;
+    }
+  }
+
+  std::vector<const Node*> slots_ = std::vector<const Node*>(32);  ///< a power of two, at most half of them taken
+  std::size_t count_ = 0;
+};
 
 /// Visits each distinct node once, operands first and from left to right, without recursion.
 template <class Visit>
@@ -95,22 +123,23 @@ void post_order(const Expr& root, const Visit& visit) {
     const Expr* node;
     bool entered;
   };
+  if (root->depth == 0) return visit(root);
   NodeSet done;
   std::vector<Frame> stack = {{&root, false}};
   std::vector<const Expr*> operands;
   while (!stack.empty()) {
     Frame& top = stack.back();
     const Expr* node = top.node;
-    if (top.entered || done.count(node->get()) != 0) {
+    if (top.entered || done.contains(node->get())) {
       stack.pop_back();
-      if (done.insert(node->get()).second) visit(*node);
+      if (done.insert(node->get())) visit(*node);
       continue;
     }
     top.entered = true;
     operands.clear();
     each_child(**node, [&](const Expr& child) { operands.push_back(&child); });
     for (auto child = operands.rbegin(); child != operands.rend(); ++child) {
-      if (done.count((*child)->get()) == 0) stack.push_back({*child, false});
+      if (!done.contains((*child)->get())) stack.push_back({*child, false});
     }
   }
 }
@@ -359,6 +388,10 @@ void for_each_node(const Expr& expr, const std::function<void(const Expr&)>& vis
 }
 
 Expr rewrite(const Expr& expr, const std::function<Expr(const Expr&)>& replace) {
+  if (expr->depth == 0) {
+    const Expr replacement = replace(expr);
+    return replacement ? replacement : expr;
+  }
   std::unordered_map<const Node*, Expr> replaced;
   post_order(expr, [&](const Expr& node) {
     bool changed = false;
