@@ -31,8 +31,8 @@ constexpr double kMostInsideBytes = 448 << 10, kMostOfCache = 0.45;
 /// How many times its elements a producer may be computed over all blocks, and how many times its operands read where
 /// they leave the second-level cache.
 constexpr double kMostRepeated = 1.3, kMostReread = 1.5;
-/// By how much a block may grow along one axis.
-constexpr std::int64_t kMostGrowth = 64;
+/// By how much a block may grow along one axis, and one of pieces of lines.
+constexpr std::int64_t kMostGrowth = 64, kMostPieceGrowth = 1024;
 /// By how much a block may grow along another one, and how many blocks there should be then.
 constexpr std::int64_t kMostRowGrowth = 16;
 constexpr double kLeastBlocks = 16;
@@ -159,6 +159,11 @@ class Placing {
           if (!best) best = with_grown_blocks(consumer, producers, loop, growth);
         }
       }
+      for (std::size_t loop = 0; !best && loop < schedule_.stages[consumer].loops.size(); ++loop) {
+        for (std::int64_t growth = 2; !best && growth <= kMostPieceGrowth; growth *= 2) {
+          best = with_grown_pieces(consumer, producers, loop, growth);
+        }
+      }
       if (best) {
         std::optional<Schedule> better = with_rows_together(*best, consumer, producers);
         if (!better) better = with_short_pieces(*best, consumer, producers);
@@ -247,6 +252,39 @@ class Placing {
       const double bytes = bytes_inside(*found, consumer, producers);
       const double work = bytes * blocks_of(found->stages[consumer]);
       if (bytes <= kTolerance * most && work <= kMostMoreWork * whole * blocks_of(stage)) return found;
+    }
+    return std::nullopt;
+  }
+
+  /// The producers in blocks of short pieces of lines that are so many times as large along one of the consumer's block
+  /// loops: a whole line of each would leave the cache. Pieces are as long as they can be.
+  std::optional<Schedule> with_grown_pieces(std::size_t consumer, const std::vector<std::size_t>& producers,
+                                            std::size_t loop, std::int64_t growth) const {
+    const Compute& compute = compute_of(schedule_.stages[consumer]);
+    if (compute.axes.empty()) return std::nullopt;
+    const tensor::Axis& line = compute.axes.back();
+    const std::optional<Schedule> grown = with_larger_blocks(schedule_, consumer, loop, growth);
+    if (!grown || schedule_.stages[consumer].loops[loop].axis == line.name) return std::nullopt;
+    const std::vector<Loop>& loops = grown->stages[consumer].loops;
+    const auto block = std::find_if(loops.begin(), loops.end(), [&](const Loop& candidate) {
+      return candidate.axis == line.name && candidate.bind == Bind::Block;
+    });
+    const auto inner = std::find_if(loops.begin(), loops.end(), [&](const Loop& candidate) {
+      return candidate.axis == line.name && candidate.bind == Bind::Serial;
+    });
+    if (block == loops.end() || inner == loops.end()) return std::nullopt;
+    const std::int64_t extent = std::min(block->step, scalar::as_i64(line.extent).value_or(0));
+    for (std::int64_t pieces = 2; extent / pieces >= kLeastPiece; pieces *= 2) {
+      const std::int64_t piece = (extent + pieces * inner->step - 1) / (pieces * inner->step) * inner->step;
+      if (piece >= extent) return std::nullopt;
+      Schedule cut = *grown;
+      cut.stages[consumer].loops[static_cast<std::size_t>(block - loops.begin())].step = piece;
+      std::erase_if(cut.stages[consumer].loops, [&](const Loop& old) {
+        return old.axis == line.name && old.bind == Bind::Serial && old.step >= piece;
+      });
+      Misfit ignored;
+      std::optional<Schedule> found = with_producers(std::move(cut), consumer, producers, ignored);
+      if (found) return found;
     }
     return std::nullopt;
   }

@@ -48,5 +48,34 @@ graph @g(%x: f32[8, 32, 20000], %rows: f32[8, 320, 2000]) -> (%y) {
   for (const schedule::Prefetch& prefetch : schedule.stages.at(1).prefetches) EXPECT_EQ(prefetch.distance, rows / 10);
 }
 
+TEST(HostFusion, ColumnsOfManyRowsAreCutIntoPieces) {
+  // All rows are summed along columns: of pieces of the lines, as whole lines of all rows leave the cache.
+  PassContext ctx = wide_host();
+  for (const char* rows : {"21", "150"}) {
+    const std::string extents = std::string("[1, ") + rows + ", 65536]";
+    const tensor::Graph graph = parsed("graph @g(%x: f32" + extents + R"() -> (%y) {
+  %p: f32)" + extents +
+                                       " = compute [n: 1, c: " + rows + R"(, j: 65536] {
+    yield fma(%x[n, c, j], %x[n, c, j], sqrt(%x[n, c, j]))
+  }
+  %s: f32[1, 65536] = compute [n: 1, j: 65536] reduce [k: )" +
+                                       rows + R"(] ascending {
+    acc %s.sum: f32 = 0.0:f32 step add(%s.sum, %p[n, k, j]) merge add(%s.sum, %s.sum.other)
+    yield %s.sum
+  }
+  %y: f32)" + extents +
+                                       " = compute [n: 1, c: " + rows + R"(, j: 65536] {
+    yield div(%p[n, c, j], %s[n, j])
+  }
+}
+)");
+    const schedule::Schedule schedule = choose_schedule(graph, ctx);
+    for (std::size_t k : {0, 1}) {
+      EXPECT_EQ(schedule.stages.at(k).placement.kind, schedule::Placement::Kind::At) << rows;
+      EXPECT_EQ(schedule.stages.at(k).placement.consumer, "y") << rows;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace corrloom::passes
