@@ -96,6 +96,8 @@ class HostChooser {
   bool interleaves(const Tile& tile) const;
   /// Whether the vectors from which lanes two or more apart are picked stay in registers until the last tap is done.
   bool holds_window(const Tile& tile) const;
+  /// Vectors of memory from which the lanes of a row are picked that lie two or more apart.
+  std::int64_t picked_vectors(const Access& access, const Tile& tile) const;
   /// Whether no loop is left of the reduction.
   bool unrolls_all(const Tile& tile) const;
   /// Tries the tile with each choice of copies.

@@ -77,8 +77,10 @@ double HostChooser::load_cost(const Access& access, const Tile& tile) const {
   // Lanes are picked from whole vectors where it is known which of them exist.
   const bool is_known = !access.guarded || !access.in_step || unrolls_all(tile);
   const bool shared = !access.in_step && tile.row != nullptr && picks_between(*tile.vector, *tile.row);
-  if (stride > 1 && stride <= kMostVectorStride && is_known)
-    return std::max(1.0, static_cast<double>(stride) / static_cast<double>(shared ? tile.rows : 1)) + guard;
+  if (stride > 1 && stride <= kMostVectorStride && is_known) {
+    const double parts = static_cast<double>(picked_vectors(access, tile)) / static_cast<double>(tile.vectors);
+    return std::max(1.0, parts / static_cast<double>(shared ? tile.rows : 1)) + guard;
+  }
   if (const std::optional<Near> near = is_known ? near_of(access, tile) : std::nullopt)
     return static_cast<double>(near->parts) + 1 + guard;
   return static_cast<double>(lanes()) * kGatheredElement + guard;

@@ -177,9 +177,15 @@ bool HostChooser::holds_window(const Tile& tile) const {
   for (const Access& access : accesses_) {
     const std::int64_t stride = access.stride(tile.vector->id);
     if (!access.in_step || stride < 2 || stride > kMostVectorStride) continue;
-    registers += access.window(tile.row->id, tile.rows, last_reduction()->id, tile.window) * tile.vectors * stride;
+    registers +=
+        access.window(tile.row->id, tile.rows, last_reduction()->id, tile.window) * picked_vectors(access, tile);
   }
   return registers <= target_.vector_registers;
+}
+
+std::int64_t HostChooser::picked_vectors(const Access& access, const Tile& tile) const {
+  const std::int64_t stride = access.stride(tile.vector->id);
+  return std::min(tile.vectors * stride, ceil_div((extent_of(*tile.vector) - 1) * stride + 1, lanes()));
 }
 
 bool HostChooser::unrolls_all(const Tile& tile) const {

@@ -566,15 +566,24 @@ graph @conv(%X: f32[16, 512, 9, 9], %K: f32[512, 512, 3, 3]) -> (%Y) {
   }
 }
 
-TEST(HostSchedule, StridedWindowsAreUnrolledAndStayInRegisters) {
-  const std::string graph = R"(
-graph @g(%x: f32[8, 56, 56], %k: f32[8, 5, 5]) -> (%y) {
-  %y: f32[8, 28, 28] = compute [c: 8, i: 28, j: 28] reduce [q: 5, p: 5] ascending {
-    acc %s: f32 = 0.0:f32 step fma(if(land(land(ge(sub(add(mul(i, 2:i64), p), 2:i64), 0:i64), lt(sub(add(mul(i, 2:i64), p), 2:i64), 56:i64)), land(ge(sub(add(mul(j, 2:i64), q), 2:i64), 0:i64), lt(sub(add(mul(j, 2:i64), q), 2:i64), 56:i64))), %x[c, sub(add(mul(i, 2:i64), p), 2:i64), sub(add(mul(j, 2:i64), q), 2:i64)] check proven, 0.0:f32), %k[c, p, q] check proven, %s) merge add(%s, %s.other)
-    yield %s
-  }
+/// Sums over windows of five by five, two apart, of images that have two elements of border; `in` columns make `out`.
+std::string strided_windows(const std::string& channels, const std::string& in, const std::string& out) {
+  const auto tap = [](const std::string& axis, const std::string& tap) {
+    return "sub(add(mul(" + axis + ", 2:i64), " + tap + "), 2:i64)";
+  };
+  const auto inside = [&](const std::string& at) {
+    return "land(ge(" + at + ", 0:i64), lt(" + at + ", " + in + ":i64))";
+  };
+  const std::string row = tap("i", "p"), column = tap("j", "q"), result = channels + ", " + out + ", " + out;
+  return "graph @g(%x: f32[" + channels + ", " + in + ", " + in + "], %k: f32[" + channels + ", 5, 5]) -> (%y) {\n" +
+         "  %y: f32[" + result + "] = compute [c: " + channels + ", i: " + out + ", j: " + out +
+         "] reduce [q: 5, p: 5] ascending {\n    acc %s: f32 = 0.0:f32 step fma(if(land(" + inside(row) + ", " +
+         inside(column) + "), %x[c, " + row + ", " + column +
+         "] check proven, 0.0:f32), %k[c, p, q] check proven, %s) merge add(%s, %s.other)\n    yield %s\n  }\n}\n";
 }
-)";
+
+TEST(HostSchedule, StridedWindowsAreUnrolledAndStayInRegisters) {
+  const std::string graph = strided_windows("8", "56", "28");
   const std::vector<loop::Function> functions = flattened(graph);
   ASSERT_EQ(functions.size(), 1U);
   EXPECT_EQ(vector_loads(functions[0]).gathered, 0);
@@ -585,6 +594,16 @@ graph @g(%x: f32[8, 56, 56], %k: f32[8, 5, 5]) -> (%y) {
   }
   EXPECT_GE(rows, 2);
   EXPECT_LE(rows, 4);
+}
+
+TEST(HostSchedule, StridedWindowsOfNarrowImagesComeFromOneVectorARow) {
+  // All columns that a row of seven asks for lie in one vector: more rows fit, and no copy has channels as its lanes.
+  std::int64_t rows = 0;
+  for (const schedule::Loop& loop : loops_of(strided_windows("672", "14", "7"))) {
+    if (loop.axis == "i" && loop.bind == schedule::Bind::Serial) rows = loop.step;
+    if (loop.bind == schedule::Bind::Vector) EXPECT_EQ(loop.axis, "j");
+  }
+  EXPECT_GT(rows, 4);
 }
 
 TEST(HostSchedule, FewRowsOfAPanelAreReadInPlace) {
