@@ -125,7 +125,13 @@ std::optional<TileEvaluator::Check> ComputeLowering::check_of(const Expr& node, 
 ComputeLowering::Accumulators ComputeLowering::reduce(std::size_t level, std::vector<Point>& tile_points,
                                                       Accumulators accumulators) {
   while (level < levels_.size() && !levels_[level].reduction) ++level;
-  if (level == levels_.size()) return step(tile_points, accumulators);
+  if (level == levels_.size()) {
+    // Sweeps in single steps have no loop inside.
+    for (const auto& [axis, part] : parts_) {
+      for (Point& point : tile_points) point.try_emplace(axis, PointAxis{part.base, {}});
+    }
+    return step(tile_points, accumulators);
+  }
   const Level& here = levels_[level];
   if (needs_turned_lanes()) {
     if (const std::optional<std::int64_t> elements = elements_of_short_rows())

@@ -31,7 +31,12 @@ void ComputeLowering::sweep(std::size_t level, const Tiles& tiles) {
   const std::optional<std::int64_t> size = reduction_extent(here.axis);
   CORRLOOM_CHECK(size.has_value(), "sweeps over a reduction axis whose extent is not known");
   const std::int64_t full = *size / here.step, rest = *size % here.step;
-  if (*size > 0 && *size <= here.step) return serial_loops(level + 1, tiles);
+  if (*size > 0 && *size <= here.step) {
+    if (here.step == 1) parts_[here.axis] = {builder_.index(0), builder_.index(1)};
+    serial_loops(level + 1, tiles);
+    parts_.erase(here.axis);
+    return;
+  }
   add_sums(level, tiles);
   const auto walk = [&](Sweep sweep) {
     sweep_ = sweep;

@@ -8,13 +8,13 @@
 // where small tensors are large, and with another schedule than the chosen one, too.
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <string>
 
 #include "compiler/api/op_core.h"
 #include "compiler/tools/check/judge.h"
 #include "compiler/tools/check/op_laws.h"
 #include "compiler/tools/check/shrink.h"
+#include "tests/fuzz/coverage.h"
 #include "tests/fuzz/machine_generator.h"
 #include "tests/fuzz/program_generator.h"
 #include "tests/fuzz/schedule_mutator.h"
@@ -25,7 +25,7 @@ using namespace corrloom;
 
 /// Of most questions of a program, and of its last: most faults show in small tensors, some need the edges of
 /// tiles.
-constexpr double kLittleWork = 1 << 10, kMostWork = 1 << 14;
+constexpr double kLittleWork = 1 << 12, kMostWork = 1 << 18, kPartOfMost = 1.0 / 16;
 /// Laws and strict order cost several compilations: one program in so many is held to them.
 constexpr std::uint64_t kProgramsForMore = 4;
 /// Programs that are asked with another schedule: one in so many.
@@ -43,7 +43,8 @@ class Fuzzer {
       const Op op = Library::parse(text, "f.loom")["f"];
       for (std::uint64_t k = 0; k < questions; ++k) {
         tools::Random random(seed * 8 + k);
-        const auto question = tools::make_question(op, random, k == 2 ? kMostWork : kLittleWork);
+        const auto question = k > 0 ? tools::make_question(op, random, kMostWork, kMostWork * kPartOfMost)
+                                    : tools::make_question(op, random, kLittleWork);
         draw_host(random);
         if (question && !ask(op, *question, seed % kProgramsForMore == 0)) return false;
       }
@@ -58,7 +59,8 @@ class Fuzzer {
         for (std::uint64_t k = 0; k < questions; ++k) {
           tools::Random random(seed + k);
           const Op op = with_attributes(library[name], random);
-          const auto question = tools::make_question(op, random, k % 4 == 0 ? kMostWork : kLittleWork);
+          const auto question = k % 4 == 0 ? tools::make_question(op, random, kMostWork, kMostWork * kPartOfMost)
+                                           : tools::make_question(op, random, kLittleWork);
           draw_host(random);
           if (question && !ask(op, *question, k % 2 == 0)) return false;
         }
@@ -71,9 +73,8 @@ class Fuzzer {
     std::cout << what << ": " << calls_ << " calls on " << devices_.size() << " devices, " << unsuited_
               << " with extents that the program does not allow, " << refused_ << " programs refused, " << schedules_
               << " other schedules taken\n"
-              << "schedules with";
-    for (const auto& [what_for, count] : seen_) std::cout << " " << what_for << " " << count << ",";
-    std::cout << " of " << chosen_ << "\n" << passed_ << " passed, " << failed_ << " failed\n";
+              << coverage_.to_text() << "\n"
+              << passed_ << " passed, " << failed_ << " failed\n";
     return failed_ == 0 && calls_ > 0 ? 0 : 1;
   }
 
@@ -144,21 +145,15 @@ class Fuzzer {
     return false;
   }
 
-  /// Notes what schedules do: a fuzzer that never meets something finds nothing in it.
-  void count(const tools::Verdict& verdict) {
-    if (verdict.takes_schedule) ++schedules_;
-    if (!verdict.schedule.empty()) ++chosen_;
-    for (auto& [what, count] : seen_) {
-      if (verdict.schedule.find(" " + what) != std::string::npos) ++count;
-    }
-  }
-
   /// What is wrong with a program on a question; empty: nothing. The first time it counts what it meets.
   std::string fault_of(const Op& op, const tools::Question& question, bool with_more, bool counts = false) {
     try {
       const tools::Orders orders = with_more ? tools::Orders::StrictAndOwn : tools::Orders::Own;
       const tools::Verdict verdict = tools::judge(op, question.arguments(), devices_, orders, host_);
-      if (counts) count(verdict);
+      if (counts) {
+        coverage_.add(verdict);
+        schedules_ += verdict.takes_schedule ? 1 : 0;
+      }
       if (!verdict.difference.empty() || !with_more) return verdict.difference;
       const std::string broken = tools::laws_of(op, question.arguments(), devices_.front()).broken;
       return broken.empty() ? "" : "breaks a law: " + broken;
@@ -173,9 +168,8 @@ class Fuzzer {
   std::vector<Device> devices_{cpu()};
   std::string name_, text_;  ///< of what runs
   tools::HostSetting host_;  ///< of the question
-  int passed_ = 0, failed_ = 0, refused_ = 0, calls_ = 0, unsuited_ = 0, schedules_ = 0, chosen_ = 0;
-  std::map<std::string, int> seen_{{"streaming", 0}, {"stage", 0},  {"prefetch", 0}, {"at", 0},
-                                   {"block", 0},     {"unroll", 0}, {"vector", 0}};
+  int passed_ = 0, failed_ = 0, refused_ = 0, calls_ = 0, unsuited_ = 0, schedules_ = 0;
+  fuzz::Coverage coverage_;
 };
 
 }  // namespace

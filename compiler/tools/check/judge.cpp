@@ -142,7 +142,11 @@ class Judge {
     for (const Argument& argument : arguments_)
       types.push_back(argument.is_tensor() ? TypeArgument(argument.tensor().type()) : TypeArgument(argument.scalar()));
     const Compiled compiled = compiled_for(types, device);
-    if (device == cpu()) verdict_.schedule = compiled.text(Stage::Schedule);
+    if (device == cpu()) {
+      verdict_.graph = compiled.text(Stage::Tensor);
+      verdict_.schedule = compiled.text(Stage::Schedule);
+      verdict_.loops = compiled.text(Stage::Loop);
+    }
     const Runner call = [&](const std::vector<Tensor>& tensors) { return compiled.call(with_tensors(tensors)); };
     const tensor::Graph& left = *compiled.state()->result.graph;
     const Outcome optimised = interpreted(left);

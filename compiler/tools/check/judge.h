@@ -18,8 +18,9 @@ struct Verdict {
   std::string difference;
   /// One line a result, for people.
   std::vector<std::string> notes;
-  /// The schedule that was chosen for the host with known dimensions.
-  std::string schedule;
+  /// The graph that the passes left for the host with known dimensions, the schedule that was chosen for it, and the
+  /// loops that it gave.
+  std::string graph, schedule, loops;
   /// Whether the schedule that was made of the chosen one compiled.
   bool takes_schedule = false;
 };

@@ -12,9 +12,10 @@ using io::GeneratedValue;
 using Kind = GeneratedValue::Kind;
 
 constexpr int kTries = 400;
-constexpr std::int64_t kMostElements = 1 << 14;
-/// 0, 1, primes, and what lies around the widths of vectors, warps and tiles.
-constexpr std::int64_t kExtents[] = {0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 127, 130, 257};
+constexpr std::int64_t kMostElements = 1 << 16;
+/// 0, 1, primes, and what lies around the widths of vectors, warps and tiles, and the parts of reductions.
+constexpr std::int64_t kExtents[] = {0,  1,  2,  3,  5,  7,  8,  9,   13,  15,  16,   17,   31,
+                                     32, 33, 48, 63, 64, 65, 96, 127, 130, 257, 1030, 4099, 16411};
 constexpr std::int64_t kSmallExtents[] = {1, 2, 3, 4, 5, 7};
 
 scalar::Value random_scalar(DType dtype, Random& random) {
@@ -98,7 +99,7 @@ double work_of(const tensor::Graph& graph, const frontend::SymbolValues& values)
 }
 
 /// Fills in the tensors' shapes; false when the op does not accept the question, or it is much work.
-bool settle(Question& question) {
+bool settle(Question& question, double least_work = 0) {
   const std::optional<std::vector<TensorType>> types = types_for(*question.core->graph(), question);
   if (!types) return false;
   std::vector<std::optional<scalar::Value>> scalars;
@@ -107,7 +108,8 @@ bool settle(Question& question) {
   }
   try {
     const frontend::SymbolValues values = question.core->bind(*types, scalars);
-    if (work_of(*question.core->graph(), values) > question.most_work) return false;
+    const double work = work_of(*question.core->graph(), values);
+    if (work > question.most_work || work < least_work) return false;
   } catch (const InputError&) {
     return false;
   }
@@ -179,13 +181,13 @@ std::string Question::settings() const {
   return text;
 }
 
-std::optional<Question> make_question(const Op& op, Random& random, double most_work) {
+std::optional<Question> make_question(const Op& op, Random& random, double most_work, double least_work) {
   const api::OpCore& core = some_instance(*op.core(), random);
   // Of large extents few products are little work: they get their share of the tries.
-  const bool wants_small = random.one_in(2);
+  const bool wants_small = random.one_in(2) && least_work == 0;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     Question question{&core, most_work, {}, {}, {}};
-    const bool is_small = wants_small || attempt > kTries / 2;
+    const bool is_late = attempt > kTries / 2, is_small = wants_small || is_late;
     for (const ParameterInfo& parameter : core.info().parameters) {
       if (parameter.is_tensor)
         question.tensors.push_back(random_tensor(parameter.dtype, random));
@@ -196,7 +198,7 @@ std::optional<Question> make_question(const Op& op, Random& random, double most_
       if (symbol.kind == tensor::Symbol::Kind::Dimension)
         question.dimensions[symbol.name] = is_small ? random.pick(kSmallExtents) : random.pick(kExtents);
     }
-    if (settle(question)) return question;
+    if (settle(question, is_late ? 0 : least_work)) return question;
   }
   return std::nullopt;
 }

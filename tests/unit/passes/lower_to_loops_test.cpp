@@ -182,6 +182,7 @@ class RandomSchedule {
         const bool known = scalar::as_i64(axis.extent).has_value();
         const bool last = k + 1 == compute.reduction->axes.size();
         const bool is_swept = k == 0 && sweep > 0 && !serial.empty();
+        if (is_swept && sweep == 1) continue;
         if (known && !lanes && !is_swept && chance(30)) stage.loops.push_back({axis.name, 2 + below(3), Bind::Serial});
         stage.loops.push_back({axis.name, 1,
                                lanes && last         ? Bind::Vector
@@ -214,7 +215,7 @@ class RandomSchedule {
   /// Elements of the first reduction axis that a sweep over results adds, or 0.
   std::int64_t sweep_step(const tensor::Reduction& reduction) {
     if (reduction.axes.empty() || !scalar::as_i64(reduction.axes.front().extent) || !chance(60)) return 0;
-    if (reduction.order.kind != tensor::Order::Kind::Lanes) return 2 + below(3);
+    if (reduction.order.kind != tensor::Order::Kind::Lanes) return 1 + below(4);
     return reduction.axes.size() == 1 ? reduction.order.lanes * (1 + below(2)) : 0;
   }
 
