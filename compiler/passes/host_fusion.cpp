@@ -51,6 +51,9 @@ constexpr double kWalkShare = 0.08;
 constexpr double kMostOfNearest = 0.45, kTolerance = 1.1, kMostMoreWork = 1.06;
 constexpr std::int64_t kLeastPiece = 192;
 
+/// So many operations, some 20 us of one thread, are worth a kernel of their own, which several threads share.
+constexpr double kWorthThreads = 4e6;
+
 double points_of(const std::vector<tensor::Axis>& axes) {
   double points = 1;
   for (const tensor::Axis& axis : axes) points *= static_cast<double>(scalar::as_i64(axis.extent).value_or(1));
@@ -530,6 +533,9 @@ class Placing {
       if (region == regions->end()) return std::nullopt;
       bytes += size_of(region->second) * byte_size(graph_.op(id).dtype);
       misfit = {id, in_own_blocks ? "" : why_not(id, region->second, *regions, blocks)};
+      if (misfit.why.empty() && blocks < 2 && blocks_of(schedule_.stages[producer]) >= 2 &&
+          all_work_of(schedule_.stages[producer]) >= kWorthThreads)
+        misfit.why = "all its work would be one block, so one thread's";
       if (bytes > most_bytes())
         misfit.why = "a block would keep " + in_kib(bytes) + " of such values; at most " + in_kib(most_bytes());
       if (!misfit.why.empty()) return std::nullopt;
@@ -638,6 +644,12 @@ class Placing {
       });
     });
     return operations;
+  }
+
+  /// Operations of all elements.
+  double all_work_of(const Stage& stage) const {
+    const Compute& compute = compute_of(stage);
+    return work_of(stage) * points_of(compute.axes) * (compute.reduction ? points_of(compute.reduction->axes) : 1);
   }
 
   static std::string in_kib(double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1024)) + " KiB"; }
