@@ -217,9 +217,10 @@ class CopyBuilder {
   TensorId reshape_;
 };
 
-/// Rows of a page and more apart that come from memory: the processor does not see where the next one lies.
+/// What a copy reads with steps that the processor does not see coming is brought near: rows of a page and more apart
+/// that come from memory, or, where parts are copied across, the next lines of each row.
 void add_prefetch(const tensor::Graph& graph, TensorId copied, schedule::Stage& stage, const PassContext& ctx) {
-  constexpr std::int64_t kPageBytes = 4096, kRowsAhead = 32;
+  constexpr std::int64_t kPageBytes = 4096, kRowsAhead = 32, kElementsAhead = 64;
   const tensor::Op& op = graph.op(copied);
   const auto& axes = std::get<tensor::Compute>(op.kind).axes;
   if (ctx.target.kind != kernel::TargetKind::Host || axes.size() < 2) return;
@@ -230,10 +231,13 @@ void add_prefetch(const tensor::Graph& graph, TensorId copied, schedule::Stage& 
     std::int64_t bytes = byte_size(source.dtype);
     for (const Expr& extent : source.extents) bytes *= scalar::as_i64(extent).value_or(1);
     const std::optional<affine::LinearForm> place = affine::linear_form(linear_position(read->index, source.extents));
+    if (!place || bytes <= ctx.target.l2_bytes) return;
     const tensor::Axis& row = axes[axes.size() - 2];
-    if (!place || place->coefficient_of(axes.back().id) != 1 || bytes <= ctx.target.l2_bytes) return;
-    if (std::abs(place->coefficient_of(row.id)) * byte_size(source.dtype) >= ctx.target.at_scale(kPageBytes))
+    const std::int64_t along = place->coefficient_of(axes.back().id), next = place->coefficient_of(row.id);
+    if (along == 1 && std::abs(next) * byte_size(source.dtype) >= ctx.target.at_scale(kPageBytes))
       stage.prefetches = {{source.name, row.name, kRowsAhead}};
+    if (along > 1 && next == 1 && stage.placement.kind == schedule::Placement::Kind::At)
+      stage.prefetches = {{source.name, row.name, kElementsAhead}};
   });
 }
 

@@ -118,21 +118,33 @@ TEST(HostProducts, SumsBetweenSweepsLieAlongVectors) {
   FAIL() << "no sums are kept";
 }
 
-TEST(HostProducts, OperandsThatPassOnceArePackedWhereTheyAreUsed) {
-  PassContext ctx = wide_host();
-  const schedule::Stage stage = choose_schedule(parsed(R"(
+constexpr const char* kMatrixVector = R"(
 graph @g(%x: f32[1280], %k: f32[1000, 1280]) -> (%y) {
   %y: f32[1000] = compute [o: 1000] reduce [c: 1280] ascending {
     acc %s: f32 = 0.0:f32 step fma(%x[c], %k[o, c], %s) merge add(%s, %s.other)
     yield %s
   }
 }
-)"),
-                                                ctx)
-                                    .stages.at(0);
+)";
+
+TEST(HostProducts, OperandsThatPassOnceArePackedWhereTheyAreUsed) {
+  PassContext ctx = wide_host();
+  const schedule::Stage stage = choose_schedule(parsed(kMatrixVector), ctx).stages.at(0);
   ASSERT_EQ(stage.staging.size(), 1u);
   EXPECT_EQ(stage.staging[0].loop, 2);
   EXPECT_EQ(stage.loops[1].axis, "c");
+}
+
+TEST(HostProducts, RowsThatAreCopiedAcrossAreAskedForAhead) {
+  int asked = 0;
+  for (const loop::Function& function : lowered(kMatrixVector)) {
+    loop::for_each_block(function.body, [&](const loop::Block& block) {
+      asked += static_cast<int>(std::count_if(block.instrs.begin(), block.instrs.end(), [](const loop::Instr& instr) {
+        return std::holds_alternative<loop::Prefetch>(instr.kind);
+      }));
+    });
+  }
+  EXPECT_GE(asked, 16);  // each row of a tile
 }
 
 }  // namespace
