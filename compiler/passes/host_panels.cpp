@@ -33,10 +33,10 @@ constexpr std::int64_t kPagedPiece = 256, kPagedRows = 192;
 /// Pieces of panels of sums over several axes: bytes of the sums that a block keeps, panels in it, and the part of the
 /// second-level cache that a piece of a panel takes.
 constexpr std::int64_t kCutSums = 128 << 10, kMostCutPanels = 8;
-/// Places of the result that each element of a panel is used for, where it passes once: at most so many, and panels in
-/// a block.
+/// Places of the result that each element of a panel is used for, where it passes once: at most so many, panels in a
+/// block, and vectors of one where the sum is over several axes.
 constexpr double kFewPlaces = 16;
-constexpr std::int64_t kPassingPanels = 2;
+constexpr std::int64_t kPassingPanels = 2, kPassingVectors = 2;
 /// Sums of a tile that keep the processor busy.
 constexpr std::int64_t kLeastSums = 12;
 constexpr double kPieceOfPanel = 0.16;
@@ -293,16 +293,24 @@ std::optional<HostChooser::PanelCut> HostChooser::panel_cut(const Tile& tile) co
   if (cut.columns < (is_ready ? width : 2 * width) || (!is_ready && extent <= width)) return std::nullopt;
   cut.columns = divisor_near(extent, width, cut.columns);
   if (!is_ready && cut.columns == width) cut.columns = 2 * width;
-  const double bytes = is_passing ? static_cast<double>(target_.l1_bytes) / 2 : kPieceOfPanel * near;
-  const std::int64_t step = compute_.reduction->axes.size() > 1 ? 2 : lanes();
+  const bool in_rows = compute_.reduction->axes.size() > 1;
+  const double bytes = is_passing && !(in_rows && tile.row == nullptr) ? static_cast<double>(target_.l1_bytes) / 2
+                                                                       : kPieceOfPanel * near;
+  const std::int64_t step = in_rows ? 2 : lanes();
   const auto most_steps = static_cast<std::int64_t>(static_cast<double>(whole) * bytes / panel_bytes) / step;
   cut.piece = divisor_near(whole, step, std::max<std::int64_t>(most_steps, 1) * step);
   return cut.piece < whole ? std::optional(cut) : std::nullopt;
 }
 
 Tile HostChooser::in_whole_panels(Tile tile) const {
-  if (tile.row == nullptr || !panel_cut(tile) || extent_of(*tile.vector) % (lanes() * tile.vectors) == 0) return tile;
+  if (!panel_cut(tile)) return tile;
   Tile narrow = tile;
+  if (tile.row == nullptr) {
+    // Few columns have long pieces: memory is read as it lies.
+    if (compute_.reduction->axes.size() > 1) narrow.vectors = std::min(tile.vectors, kPassingVectors);
+    return narrow;
+  }
+  if (extent_of(*tile.vector) % (lanes() * tile.vectors) == 0) return tile;
   while (--narrow.vectors > 0 && narrow.rows * narrow.vectors >= kLeastSums) {
     if (extent_of(*tile.vector) % (lanes() * narrow.vectors) == 0 && panel_cut(narrow)) return narrow;
   }

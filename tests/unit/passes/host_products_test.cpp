@@ -135,6 +135,25 @@ TEST(HostProducts, OperandsThatPassOnceArePackedWhereTheyAreUsed) {
   EXPECT_EQ(stage.loops[1].axis, "c");
 }
 
+TEST(HostProducts, OperandsThatPassOnceInRowsAreReadInLongPieces) {
+  PassContext ctx = wide_host();
+  const schedule::Stage stage = choose_schedule(parsed(R"(
+graph @g(%x: f32[512, 7, 7], %k: f32[1024, 512, 7, 7]) -> (%y) {
+  %y: f32[1024] = compute [o: 1024] reduce [c: 512, q: 7, p: 7] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%x[c, p, q], %k[o, c, p, q], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)"),
+                                                ctx)
+                                    .stages.at(0);
+  ASSERT_EQ(stage.staging.size(), 1u);
+  EXPECT_EQ(stage.staging[0].loop, 2);
+  EXPECT_EQ(stage.loops[1].axis, "c");
+  EXPECT_GE(stage.loops[1].step * 49, 256);  // elements
+  EXPECT_EQ(stage.loops[2].step, 32);
+}
+
 TEST(HostProducts, RowsThatAreCopiedAcrossAreAskedForAhead) {
   int asked = 0;
   for (const loop::Function& function : lowered(kMatrixVector)) {
