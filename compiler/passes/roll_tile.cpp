@@ -20,7 +20,7 @@ namespace {
 
 /// A tile with more instructions becomes a loop of smaller ones wherever it stands; one of those that compute less than
 /// this part of the result from fewer instructions on.
-constexpr double kMostInstructions = 2000, kFewInstructions = 64, kSmallPart = 1.0 / 16;
+constexpr double kMostInstructions = 2000, kFewInstructions = 64, kSmallPart = 1.0 / 32;
 /// A kernel with so many is long: nothing more in it is worth a body of its own that computes less than this part of
 /// the result.
 constexpr double kLongKernel = 6000, kMainPart = 0.25;
