@@ -53,9 +53,9 @@ constexpr double kPageStep = 1;
 constexpr double kKnownPages = 0.25;
 /// A page of memory, and what one way of the first-level cache holds: rows of a tile that many bytes apart share a set.
 constexpr std::int64_t kPageBytes = 4096;
-/// What an unrolled window's code costs for each of its steps, as a part of the time: it is decoded, and compiled. Rows
-/// that are left over have a smaller body of their own.
-constexpr double kCodeOfStep = 0.0005, kCodeOfRest = 1.5;
+/// What a long unrolled window's code costs for each step over a few, as a part of the time: it is decoded, and
+/// compiled. Rows that are left over have a smaller body of their own.
+constexpr double kCodeOfStep = 0.0005, kFewSteps = 64, kCodeOfRest = 1.5;
 
 }  // namespace
 
@@ -221,7 +221,7 @@ double HostChooser::cost(const Tile& tile) const {
 double HostChooser::code_cost(const Tile& tile) const {
   if (tile.window < 2 || !unrolls_all(tile)) return 0;
   const double steps = static_cast<double>(tile.rows * tile.vectors) * reduction_;
-  return kCodeOfStep * steps * (extent_of(*tile.row) % tile.rows == 0 ? 1 : kCodeOfRest);
+  return kCodeOfStep * std::max(steps - kFewSteps, 0.0) * (extent_of(*tile.row) % tile.rows == 0 ? 1 : kCodeOfRest);
 }
 
 double HostChooser::slow_cycles(const Tile& tile) const {

@@ -171,8 +171,12 @@ class Placing {
         std::optional<Schedule> better = with_rows_together(*best, consumer, producers);
         if (!better) better = with_short_pieces(*best, consumer, producers);
         if (!better) better = with_smaller_blocks(*best, consumer, producers);
-        schedule_ = better ? *std::move(better) : *std::move(best);
-        return;
+        if (better) best = std::move(better);
+        misfit = left_to_one_thread(*best, consumer, producers);
+        if (misfit.why.empty()) {
+          schedule_ = *std::move(best);
+          return;
+        }
       }
       excluded_.insert(misfit.id);
       note(misfit, schedule_.stages[consumer].compute);
@@ -533,9 +537,6 @@ class Placing {
       if (region == regions->end()) return std::nullopt;
       bytes += size_of(region->second) * byte_size(graph_.op(id).dtype);
       misfit = {id, in_own_blocks ? "" : why_not(id, region->second, *regions, blocks)};
-      if (misfit.why.empty() && blocks < 2 && blocks_of(schedule_.stages[producer]) >= 2 &&
-          all_work_of(schedule_.stages[producer]) >= kWorthThreads)
-        misfit.why = "all its work would be one block, so one thread's";
       if (bytes > most_bytes())
         misfit.why = "a block would keep " + in_kib(bytes) + " of such values; at most " + in_kib(most_bytes());
       if (!misfit.why.empty()) return std::nullopt;
@@ -646,12 +647,6 @@ class Placing {
     return operations;
   }
 
-  /// Operations of all elements.
-  double all_work_of(const Stage& stage) const {
-    const Compute& compute = compute_of(stage);
-    return work_of(stage) * points_of(compute.axes) * (compute.reduction ? points_of(compute.reduction->axes) : 1);
-  }
-
   static std::string in_kib(double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1024)) + " KiB"; }
 
   /// Why a compute had better stay outside of blocks that need such a region of it; empty: it may go inside.
@@ -703,6 +698,18 @@ class Placing {
         return found;
     }
     return std::nullopt;
+  }
+
+  /// The producer whose much work would be in the only block of the consumer, though it has several of its own.
+  Misfit left_to_one_thread(const Schedule& schedule, std::size_t consumer,
+                            const std::vector<std::size_t>& producers) const {
+    if (target_.threads == 1 || blocks_of(schedule.stages[consumer]) > 1) return {};
+    for (std::size_t producer : producers) {
+      const Stage& own = schedule_.stages[producer];
+      if (blocks_of(own) > 1 && operations_of(graph_.op(id_of(own))).flops >= kWorthThreads)
+        return {id_of(own), "all its work would be one block, so one thread's"};
+    }
+    return {};
   }
 
   /// Whether the consumer's blocks neither compute nor read twice what does not stay near.

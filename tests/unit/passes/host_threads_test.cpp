@@ -50,5 +50,33 @@ TEST(HostThreads, WhatStaysInTheLastCacheIsNotStreamed) {
   EXPECT_TRUE(streams(2, "4096"));
 }
 
+TEST(HostThreads, MuchWorkDoesNotBecomeOneBlock) {
+  // A hidden layer inside the only block of the layer after it would be one thread's; little work had better stay near.
+  const auto is_inside = [](int threads, const std::string& rows) {
+    const tensor::Graph graph = parsed(R"(
+graph @g(%x: f32[)" + rows + R"(, 784], %w: f32[256, 784], %v: f32[10, 256]) -> (%y) {
+  %h: f32[)" + rows + R"(, 256] = compute [n: )" +
+                                       rows + R"(, j: 256] reduce [i: 784] lanes(16) {
+    acc %s: f32 = 0.0:f32 step fma(%x[n, i], %w[j, i], %s) merge add(%s, %s.other)
+    yield max(%s, 0.0:f32)
+  }
+  %y: f32[)" + rows + R"(, 10] = compute [m: )" +
+                                       rows + R"(, o: 10] reduce [k: 256] lanes(16) {
+    acc %t: f32 = 0.0:f32 step fma(%h[m, k], %v[o, k], %t) merge add(%t, %t.other)
+    yield %t
+  }
+}
+)");
+    PassContext ctx = wide_host();
+    ctx.target.threads = threads;
+    ctx.target.l1_bytes = 48 << 10;
+    ctx.target.l2_bytes = 1 << 20;
+    return choose_schedule(graph, ctx).stages.at(0).placement.kind == schedule::Placement::Kind::At;
+  };
+  EXPECT_TRUE(is_inside(1, "64"));
+  EXPECT_FALSE(is_inside(2, "64"));
+  EXPECT_TRUE(is_inside(2, "4"));
+}
+
 }  // namespace
 }  // namespace corrloom::passes
