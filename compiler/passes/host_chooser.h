@@ -316,6 +316,8 @@ class HostChooser {
   std::optional<schedule::Stage> far_turns() const;
   /// That copy, for so many places of the axis together; without a layout where there is none.
   schedule::Staging lane_by_lane(std::size_t number, const Axis& axis, std::int64_t together) const;
+  /// Rows of a tile where a result has few.
+  static std::int64_t rows_of_tile(const Axis& row);
   /// Whether the result has few rows, and columns that come from behind the second-level cache.
   bool has_few_rows(const Axis& column, const Axis& row) const;
   /// The loops for that: each column is read once, for all rows.

@@ -204,10 +204,15 @@ schedule::Staging HostChooser::lane_by_lane(std::size_t number, const Axis& axis
   return copy;
 }
 
+std::int64_t HostChooser::rows_of_tile(const Axis& row) {
+  return ceil_div(extent_of(row), ceil_div(extent_of(row), kMostTileRows));
+}
+
 bool HostChooser::has_few_rows(const Axis& column, const Axis& row) const {
   if (!may_sweep_ || running_ || target_.vector_registers < kTurnRegisters || compute_.reduction->axes.size() != 1 ||
       compute_.reduction->accumulators.size() != 1 || extent_of(row) < kLeastFewRows || extent_of(row) > kMostFewRows)
     return false;
+  if (extent_of(column) <= kFewRowsSums / rows_of_tile(row)) return false;  // a tile has them all
   return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& access) {
     return access.in_step && access.depends_on(column.id) && !access.depends_on(row.id) &&
            bytes_of(access) > static_cast<double>(target_.l2_bytes);
@@ -216,8 +221,7 @@ bool HostChooser::has_few_rows(const Axis& column, const Axis& row) const {
 
 void HostChooser::few_rows_loops(const Axis& column, const Axis& row, schedule::Stage& stage) const {
   const Axis& reduced = compute_.reduction->axes.front();
-  const std::int64_t all = extent_of(row), rows = ceil_div(all, ceil_div(all, kMostTileRows)),
-                     columns = std::min(kFewRowsSums / rows, extent_of(column)),
+  const std::int64_t all = extent_of(row), rows = rows_of_tile(row), columns = kFewRowsSums / rows,
                      of_order = compute_.reduction->order.lanes, whole = scalar::as_i64(reduced.extent).value_or(0);
   for (const Axis& axis : compute_.axes) {
     if (&axis != &column && &axis != &row && !is_not_shared(axis)) stage.loops.push_back({axis.name, 1, Bind::Block});

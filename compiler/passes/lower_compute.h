@@ -202,6 +202,7 @@ class ComputeLowering {
   static Accumulators unflatten(std::span<const loop::ValueId> flat, std::size_t each);
   Accumulators step(std::vector<Point>& tile_points, const Accumulators& accumulators);
   std::vector<loop::ValueId> step(const Point& point, const std::vector<loop::ValueId>& accumulators);
+  void place_single_steps(std::size_t level, std::vector<Point>& tile_points) const;
   Accumulators reduce_window(scalar::AxisId axis, loop::ValueId base, std::int64_t taps,
                              std::vector<Point>& tile_points, Accumulators accumulators);
   /// An output axis that stands in a subscript beside the reduction axis: an element further along one is as far as so

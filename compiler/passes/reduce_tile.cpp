@@ -122,16 +122,21 @@ std::optional<TileEvaluator::Check> ComputeLowering::check_of(const Expr& node, 
                               evaluate(graph_.op(read.source).extents[dimension], {}, {}, {}, {})};
 }
 
+/// Sweeps in single steps have no loop inside.
+void ComputeLowering::place_single_steps(std::size_t level, std::vector<Point>& tile_points) const {
+  for (const auto& [axis, part] : parts_) {
+    const bool has_loop = std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(level), levels_.end(),
+                                      [axis = axis](const Level& inner) { return inner.axis == axis; });
+    if (has_loop) continue;
+    for (Point& point : tile_points) point.try_emplace(axis, PointAxis{part.base, {}});
+  }
+}
+
 ComputeLowering::Accumulators ComputeLowering::reduce(std::size_t level, std::vector<Point>& tile_points,
                                                       Accumulators accumulators) {
   while (level < levels_.size() && !levels_[level].reduction) ++level;
-  if (level == levels_.size()) {
-    // Sweeps in single steps have no loop inside.
-    for (const auto& [axis, part] : parts_) {
-      for (Point& point : tile_points) point.try_emplace(axis, PointAxis{part.base, {}});
-    }
-    return step(tile_points, accumulators);
-  }
+  place_single_steps(level, tile_points);
+  if (level == levels_.size()) return step(tile_points, accumulators);
   const Level& here = levels_[level];
   if (needs_turned_lanes()) {
     if (const std::optional<std::int64_t> elements = elements_of_short_rows())

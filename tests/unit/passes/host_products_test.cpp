@@ -6,6 +6,7 @@
 
 #include "compiler/passes/choose_schedule.h"
 #include "ir/loop/text.h"
+#include "ir/schedule/schedule.h"
 #include "tests/unit/passes/host_test.h"
 
 namespace corrloom::passes {
@@ -164,6 +165,20 @@ TEST(HostProducts, RowsThatAreCopiedAcrossAreAskedForAhead) {
     });
   }
   EXPECT_GE(asked, 16);  // each row of a tile
+}
+
+TEST(HostProducts, FewRowsByFewColumnsAreOneTile) {
+  PassContext ctx = wide_host();
+  const tensor::Graph graph = parsed(R"(
+graph @g(%p: f32[2, 300000], %q: f32[13, 300000]) -> (%y) {
+  %y: f32[13, 2] = compute [i: 13, j: 2] reduce [k: 300000] lanes(16) {
+    acc %s: f32 = 0.0:f32 step fma(%p[j, k] check proven, %q[i, k] check proven, %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)");
+  Diagnostics faults;
+  EXPECT_TRUE(schedule::check(choose_schedule(graph, ctx), graph, faults)) << faults.render();
 }
 
 }  // namespace

@@ -607,5 +607,33 @@ TEST(LowerToLoops, VectorsOfOneElementAreNoRamps) {
 )"));
 }
 
+TEST(LowerToLoops, SweepsInSingleStepsReachUnrolledWindows) {
+  testing::RandomCase window{testing::parsed(R"(graph @g(%P: f32[6, 7], %Q: f32[3, 4]) -> (%Y) {
+  %Y: f32[4, 4] = compute [i: 4, j: 4] reduce [q: 4, p: 3] ascending {
+    acc %s: f32 = 0.0:f32 step fma(%P[add(i, p), add(j, q)], %Q[p, q], %s) merge add(%s, %s.other)
+    yield %s
+  }
+}
+)"),
+                             {{DType::F32, {6, 7}, {}}, {DType::F32, {3, 4}, {}}},
+                             {}};
+  for (tensor::Array& input : window.inputs) {
+    for (int k = 0; k < input.extents[0] * input.extents[1]; ++k)
+      input.bits.push_back(scalar::Value::f32(static_cast<float>(k * k)).bits);
+  }
+  expect_loops_mean_the_graph(std::move(window), 0, small_host(), given_schedule(R"(schedule @g target host {
+  %Y root {
+    i by 4 block
+    j by 4 block
+    q by 1
+    i by 2
+    p by 1 unroll
+    i by 1 unroll
+    j by 1 vector
+  }
+}
+)"));
+}
+
 }  // namespace
 }  // namespace corrloom::passes
