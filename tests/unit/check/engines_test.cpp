@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
+#include <span>
 
 #include "compiler/api/corrloom.h"
 #include "compiler/tools/check/arrays.h"
@@ -130,6 +132,17 @@ TEST(Judge, HoldsAnErrorToTheElementsThatAResultNeeds) {
     message = error.what();
   }
   EXPECT_THAT(message, HasSubstr("the first subscript is 10, but W has extent 2 there"));
+}
+
+TEST(Judge, KnowsThatAnIntegerMadeOfFloatsDependsOnTheirOrder) {
+  // In the order of the text two large numbers are infinite before -inf is added; in lanes they do not meet before.
+  const Op op = Library::parse("op f(P: f64[N]) -> Y: i64 {\n  Y = i64(sum(i) P[i])\n}\n", "f.loom")["f"];
+  std::vector<double> numbers(32, 0.0);
+  numbers[0] = numbers[1] = std::numeric_limits<double>::max();
+  numbers[2] = -std::numeric_limits<double>::infinity();
+  const std::vector<Argument> arguments{Tensor::from<double>(std::span<const double>(numbers), {32})};
+  EXPECT_EQ(op.call(arguments).front().data<std::int64_t>()[0], std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(judge(op, arguments, {cpu()}).difference, "");
 }
 
 TEST(Faults, NameExtentsAlsoWhereTheyAreOpen) {
