@@ -42,8 +42,8 @@ struct Question {
 };
 
 /// A question that the op accepts at entry: extents 0, 1, primes and the edges of tiles, numbers ordinary and extreme.
-/// Computes about `most_work` elements at most, and `least_work` at least where extents for that are found. Nothing when
-/// none was found.
+/// Computes about `most_work` elements at most, and `least_work` at least where extents for that are found. Nothing
+/// when none was found.
 std::optional<Question> make_question(const Op& op, Random& random, double most_work = 1 << 22, double least_work = 0);
 
 /// The question with those dimensions; nothing when the op does not accept them.
