@@ -154,7 +154,7 @@ class HostChooser {
   double pages_of_step(const Tile& tile) const;
   /// Tiles along the row axis; a last one of few rows costs as much as a whole one at most.
   double row_tiles(const Tile& tile) const;
-  /// What the code of an unrolled window costs, as a part of the time that it takes.
+  /// What more code costs than one body of an unrolled window, as a part of the time that it takes.
   double code_cost(const Tile& tile) const;
   /// Cycles of operations that take long, of which rows have some in common.
   double slow_cycles(const Tile& tile) const;

@@ -53,9 +53,10 @@ constexpr double kPageStep = 1;
 constexpr double kKnownPages = 0.25;
 /// A page of memory, and what one way of the first-level cache holds: rows of a tile that many bytes apart share a set.
 constexpr std::int64_t kPageBytes = 4096;
-/// What a long unrolled window's code costs for each step over a few, as a part of the time: it is decoded, and
-/// compiled. Rows that are left over have a smaller body of their own.
-constexpr double kCodeOfStep = 0.0005, kFewSteps = 64, kCodeOfRest = 1.5;
+/// What a second body for rows that are left over costs an unrolled window, as a part of the time, where there are not
+/// many others: it is decoded, and compiled.
+constexpr double kCodeOfRest = 0.04;
+constexpr std::int64_t kFewTiles = 8;
 
 }  // namespace
 
@@ -220,8 +221,8 @@ double HostChooser::cost(const Tile& tile) const {
 
 double HostChooser::code_cost(const Tile& tile) const {
   if (tile.window < 2 || !unrolls_all(tile)) return 0;
-  const double steps = static_cast<double>(tile.rows * tile.vectors) * reduction_;
-  return kCodeOfStep * std::max(steps - kFewSteps, 0.0) * (extent_of(*tile.row) % tile.rows == 0 ? 1 : kCodeOfRest);
+  const std::int64_t extent = extent_of(*tile.row);
+  return extent % tile.rows == 0 || ceil_div(extent, tile.rows) > kFewTiles ? 0 : kCodeOfRest;
 }
 
 double HostChooser::slow_cycles(const Tile& tile) const {
