@@ -44,18 +44,13 @@ std::string print(const Target& target) {
   line("name", target.name);
   line("cpu", target.cpu);
   line("features", target.features);
-  const std::pair<const char*, std::int64_t> numbers[] = {{"vector_bytes", target.vector_bytes},
-                                                          {"vector_registers", target.vector_registers},
-                                                          {"l1_bytes", target.l1_bytes},
-                                                          {"l2_bytes", target.l2_bytes},
-                                                          {"l3_bytes", target.l3_bytes},
-                                                          {"threads", target.threads},
-                                                          {"miniature", target.miniature},
-                                                          {"reduction_lanes", target.reduction_lanes},
-                                                          {"warp_size", target.warp_size},
-                                                          {"max_threads_per_block", target.max_threads_per_block},
-                                                          {"shared_bytes", target.shared_bytes},
-                                                          {"compute_capability", target.compute_capability}};
+  const std::pair<const char*, std::int64_t> numbers[] = {
+      {"vector_bytes", target.vector_bytes}, {"vector_registers", target.vector_registers},
+      {"l1_bytes", target.l1_bytes},         {"l2_bytes", target.l2_bytes},
+      {"l3_bytes", target.l3_bytes},         {"threads", target.threads},
+      {"miniature", target.miniature},       {"reduction_lanes", target.reduction_lanes},
+      {"warp_size", target.warp_size},       {"max_threads_per_block", target.max_threads_per_block},
+      {"shared_bytes", target.shared_bytes}, {"compute_capability", target.compute_capability}};
   for (const auto& [name, value] : numbers) line(name, std::to_string(value));
   return out;
 }

@@ -14,7 +14,7 @@ class Coverage {
 
   /// Counts what stands in the texts of a verdict.
   void add(const tools::Verdict& verdict);
-  /// One line: `of 12 schedules: blocks 9, dot products 0, ...`.
+  /// One line: `of 12 schedules: blocks 9, checks at run time 0, ...`.
   std::string to_text() const;
 
  private:
